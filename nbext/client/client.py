@@ -11,7 +11,7 @@ from datetime import date
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self, TypeAlias
 
 from nbext.client import frames, lookups, validate
-from nbext.client.decode import Outline, Want
+from nbext.client.decode import Want
 from nbext.client.filters import Wallets, as_sent, from_python, store
 from nbext.client.segment_run import Reporter, SegmentRun
 from nbext.client.service import Service, public
@@ -34,6 +34,8 @@ from nbext.settings import Secret, Settings
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from nbext.client.service import LastAnswer
 
 # How many rows of a segment: a number, "all" of them (and so does None), or by "default" the setting `limit`.
 Limit: TypeAlias = int | Literal["all", "default"] | None
@@ -121,7 +123,7 @@ class Client:
         return self._service.is_ours()
 
     @property
-    def outline(self) -> Outline | None:
+    def outline(self) -> LastAnswer | None:
         """What is remembered of the last answer, where the service is not nbext's own: ``outline.text()`` shows it."""
         return self._service.last_answer
 

@@ -7,10 +7,10 @@ any other. What guesses at a stranger's answers is `nbext.client.remote`, which 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from nbext.core import wire
 from nbext.core.rules import unlike
@@ -92,16 +92,6 @@ class Reading:
 
 # Ends every error about a stranger's answer.
 HINT = "`%nbext last-answer` shows the answer's fields and the lines of settings that read them."
-
-
-class Outline(Protocol):
-    """What is remembered of a stranger's answer: its fields, and how it was read."""
-
-    def text(self, *, values: bool = False) -> str:
-        """Return it for reading; with ``values``, with one value of each field."""
-
-    def advice(self, roles: Sequence[str]) -> str:
-        """Return what an error about the answer can suggest for its ``id`` or ``rows``."""
 
 
 def of_ours(came: Incoming, want: Want, operation: str) -> Reading:

@@ -99,15 +99,12 @@ def typed_column(values: Sequence[Any], kind: str | None) -> Any:
 
 def inferred(present: Sequence[Any]) -> str:
     """Return the type that the values have themselves; text stays text, whatever it looks like."""
-    if not present or all(isinstance(v, str) for v in present):
-        return "string"
-    if all(isinstance(v, bool) for v in present):
-        return "boolean"
-    if all(is_whole(v) for v in present):
-        return "integer"
-    if all(is_whole(v) or isinstance(v, Decimal) for v in present):
-        return "number" if all(_exact_as_float(v) for v in present) else "string"
-    return "object"
+    own = {**_FITS, "integer": is_whole}
+    kinds = ("string", "boolean", "integer", "number")
+    found = next((kind for kind in kinds if all(map(own[kind], present))), "object")
+    # A fraction that float64 does not hold exactly makes its column the digits of all.
+    are_numbers = all(is_whole(v) or isinstance(v, Decimal) for v in present)
+    return "string" if found == "object" and are_numbers else found
 
 
 @cache

@@ -108,7 +108,7 @@ class SegmentRun:
         self.service, self.file_type, self.id = service, file_type, segment_id
         self.deadline = Deadline(service.settings[deadline])
         self._progress, self._scope = progress, SCOPE.get() or Scope()
-        self._word, self._reported = "", 0.0
+        self._word, self._reported, self._wait = "", 0.0, FIRST_POLL
         # What the service says of the segment: its columns, without which integers would stay text, and its counts.
         self._described, self._types, self._counts = Reading(), dict[str, str](), dict[str, int]()
         # The limit that the segment was run with, and what is to be known of the rows beside them.
@@ -202,7 +202,7 @@ class SegmentRun:
 
     def _until_done(self, reading: Reading) -> Reading:
         """Ask until the segment is done, or the deadline ends the wait."""
-        wait, asked = FIRST_POLL, False
+        asked = False
         while True:
             self.id, self._monitor = reading.id or self.id, reading.poll or self._monitor
             self._rows_at = reading.url or self._rows_at
@@ -224,9 +224,8 @@ class SegmentRun:
                 raise reading.doubt
             if runs:
                 # Also where the service says that it may be asked again at once: it means no thousand times a second.
-                asks = wait if reading.retry_after is None else reading.retry_after
-                self._sleep(max(asks, FIRST_POLL))
-            wait, asked = min(wait * 1.5, LONGEST_POLL), True
+                self._sleep(reading.retry_after)
+            asked = True
             reading = self._poll(reading)
 
     def _unread(self, text: str, *roles: str) -> ProtocolError:
@@ -263,7 +262,10 @@ class SegmentRun:
             segment_id=self.id,
         )
 
-    def _sleep(self, seconds: float) -> None:
+    def _sleep(self, asks: float | None = None) -> None:
+        """Wait for as long as the service asks, else longer each time."""
+        seconds = max(self._wait if asks is None else asks, FIRST_POLL)
+        self._wait = min(self._wait * 1.5, LONGEST_POLL)
         # An event and not time.sleep: an interrupt on the main thread ends the waits of all others through it.
         left = self.deadline.remaining()
         self._scope.ended.wait(min(seconds, left))
@@ -307,7 +309,7 @@ class SegmentRun:
         else:
             target = self.path(_PATHS[kind])
         call = self.call(target, {"Accept": _ACCEPT[kind]}, operation="export")
-        wait = FIRST_POLL
+        self._wait = FIRST_POLL
         while True:
             try:
                 reading = self.service.read(call, Want.SEGMENT, self._types, folder)
@@ -327,8 +329,7 @@ class SegmentRun:
                     )
             self._word = "not ready"
             self._report("running", self._word)
-            self._sleep(wait)
-            wait = min(wait * 1.5, LONGEST_POLL)
+            self._sleep()
 
     def table(self, reading: Reading, call: Call) -> pd.DataFrame:
         """Return what was read, and the pages that follow it, as a DataFrame, once its rows are counted."""

@@ -22,7 +22,6 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 from nbext.client import frames
 from nbext.client.decode import (
     HINT,
-    Outline,
     Reading,
     State,
     Want,
@@ -50,6 +49,7 @@ from nbext.settings import Secret, Settings
 if TYPE_CHECKING:
     import pandas as pd
 
+    from nbext.client.remote.profile import LastAnswer as LastAnswer  # noqa: PLC0414  # others name it too
     from nbext.client.remote.reading import Stranger
 
 # A service that sends us further than this sends us in a circle.
@@ -79,7 +79,7 @@ class Service:
         self.transport = Transport(base_url, api_key, settings, restart)
         self.ours: bool | None = True if restart else None
         # The outline of a stranger's last answer, for `%nbext last-answer`.
-        self.last_answer: Outline | None = None
+        self.last_answer: LastAnswer | None = None
         # Bytes of an answer that are held at a time, at most.
         self.cap = settings["max_body_mb"] * 1_000_000
         if settings["remote"]:
@@ -237,15 +237,9 @@ class Service:
                 # A link is relative to the address that it came from.
                 call = replace(call, method="GET", target=reading.source, body=None)
             read = partial(self.read, types=types, folder=folder)
-            yield from stranger.pages(
-                read,
-                self.transport.origin,
-                reading,
-                call,
-                limit=limit,
-                counts=counts,
-                cap=None if folder else self.cap,
-            )
+            cap, origin = None if folder else self.cap, self.transport.origin
+            walk = stranger.walk(read, origin, reading, limit=limit, counts=counts, cap=cap)
+            yield from walk.pages(call)
             return
         # Our own service's rows come in one piece, as Arrow.
         yield reading
@@ -349,11 +343,8 @@ def public(method: Callable[Concatenate[Any, P], R]) -> Callable[Concatenate[Any
 
 
 def _cleaned(error: NbextError, key: Secret) -> NbextError:
-    error.args = tuple(redacted(list(error.args), key))
+    error.args = redacted(error.args, key)
     for name, value in vars(error).items():
-        clean = (
-            tuple(redacted(list(value), key)) if isinstance(value, tuple) else redacted(value, key)
-        )
-        setattr(error, name, clean)
+        setattr(error, name, redacted(value, key))
     error.__cause__ = error.__context__ = None
     return error if os.environ.get("NBEXT_TRACEBACK") else error.with_traceback(None)

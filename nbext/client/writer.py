@@ -9,6 +9,7 @@ import stat
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
@@ -70,31 +71,30 @@ class Target:
 
     def write(self, schema: Any, batches: Iterable[Any], file: IO[bytes]) -> int:
         """Write batches as csv, json, parquet or arrow; return their rows."""
-        kind = self.kind
-        if kind == ".json":
-            plain = (as_texts(in_iso(batch)) for batch in batches)
-            return _write_records((record for batch in plain for record in batch.to_pylist()), file)
         import pyarrow as pa
         from pyarrow import csv, parquet
 
+        kind = self.kind
         # A time is written as the service writes it; Parquet and Arrow have a type for it.
-        if kind == ".csv":
-            schema, batches = in_iso(schema.empty_table()).schema, map(in_iso, batches)
-
-        # Only a spreadsheet runs formulas, and it opens neither Parquet nor Arrow.
-        raw = self.raw or kind != ".csv"
-        if kind == ".parquet":
+        changes: dict[str, list[Any]] = {
+            ".json": [in_iso, as_texts],
+            # Only a spreadsheet runs formulas, and it opens neither Parquet nor Arrow.
+            ".csv": [in_iso] if self.raw else [in_iso, safe],
             # DuckDB reads decimals of more than 38 digits as floats, without a word.
-            batches = (as_texts(batch, wide=True) for batch in batches)
-            schema = as_texts(schema.empty_table(), wide=True).schema
+            ".parquet": [partial(as_texts, wide=True)],
+        }
+        for change in changes.get(kind, ()):
+            schema, batches = change(schema.empty_table()).schema, map(change, batches)
+        if kind == ".json":
+            return _write_records((one for batch in batches for one in batch.to_pylist()), file)
+        if kind == ".parquet":
             batches = _grouped(batches, schema)
-        schema = schema if raw else safe_names(schema)
         rows = 0
         writers = {".parquet": parquet.ParquetWriter, ".arrow": pa.ipc.new_file}
         with writers.get(kind, csv.CSVWriter)(file, schema) as writer:
             for batch in batches:
                 rows += batch.num_rows
-                writer.write(batch if raw else safe(batch, schema))
+                writer.write(batch)
         return rows
 
     def write_pages(
@@ -211,65 +211,44 @@ def _put_down(pages: Iterable[list[Record]], types: Mapping[str, str], waiting: 
     """Write records one a line; return the Arrow schema that holds them all."""
     import pyarrow as pa
 
-    seen: dict[str, set[str]] = {name: set() for name in types}
+    seen: dict[str, set[Any]] = {name: set() for name in types}
     for page in pages:
         for record in page:
             for name, value in record.items():
-                seen.setdefault(name, set()).add(_kind(value))
+                is_wide = isinstance(value, int) and value not in frames.INT64
+                seen.setdefault(name, set()).add(str if is_wide else type(value))
             waiting.write(json.dumps(record, default=frames.json_number) + "\n")
-    return pa.schema(
-        [(name, _arrow_type(kinds - {"null"}, types.get(name, ""))) for name, kinds in seen.items()]
-    )
-
-
-def _kind(value: Any) -> str:
-    if value is None:
-        return "null"
-    if isinstance(value, bool):
-        return "boolean"
-    return "integer" if isinstance(value, int) and value in frames.INT64 else "text"
-
-
-def _arrow_type(kinds: set[str], stated: str) -> Any:
-    import pyarrow as pa
-
-    # Without a value the service's word is all there is; a uint256 is text, however small it happens to be.
-    kind = kinds.pop() if len(kinds) == 1 else "text" if kinds else stated
-    return {"integer": pa.int64(), "boolean": pa.bool_()}.get(
-        "text" if stated == "uint256" else kind, pa.string()
-    )
+    arrow = {"integer": pa.int64(), int: pa.int64(), "boolean": pa.bool_(), bool: pa.bool_()}
+    fields = []
+    for name, kinds in seen.items():
+        stated = types.get(name, "")
+        # Without a value the service's word is all there is; a uint256 is text, however small it happens to be.
+        first, *more = kinds - {type(None)} or {stated}
+        kind = str if more or stated == "uint256" else first
+        fields.append((name, arrow.get(kind, pa.string())))
+    return pa.schema(fields)
 
 
 def _batches(lines: Iterable[str], schema: Any) -> Iterator[Any]:
     import pyarrow as pa
 
-    rest = iter(lines)
+    rest, texts = iter(lines), [field.name for field in schema if pa.types.is_string(field.type)]
     while records := [json.loads(line) for line in islice(rest, BATCH)]:
-        columns = [[record.get(field.name) for record in records] for field in schema]
-        arrays = [
-            pa.array(
-                map(frames.text_or_json, column) if pa.types.is_string(field.type) else column,
-                field.type,
-            )
-            for field, column in zip(schema, columns, strict=True)
+        plain = [
+            {**record, **{name: frames.text_or_json(record.get(name)) for name in texts}}
+            for record in records
         ]
-        yield pa.RecordBatch.from_arrays(arrays, schema=schema)
+        yield pa.RecordBatch.from_pylist(plain, schema)
 
 
-def safe(batch: Any, schema: Any) -> Any:
-    """Return a batch whose texts a spreadsheet shows as they are: with ``'`` before what it would run."""
+def safe(rows: Any) -> Any:
+    """Return a table or a batch as a spreadsheet shows it: with ``'`` before each text and name that it would run."""
     import pyarrow as pa
 
-    columns = [_safe(one) if frames.is_text(one.type) else one for one in batch.columns]
-    return pa.RecordBatch.from_arrays(columns, schema=schema)
-
-
-def safe_names(schema: Any) -> Any:
-    """Return the schema with names that a spreadsheet shows as they are."""
-    import pyarrow as pa
-
-    names = _safe(pa.array(schema.names, pa.string())).to_pylist()
-    return pa.schema([field.with_name(name) for field, name in zip(schema, names, strict=True)])
+    for place, field in enumerate(rows.schema):
+        if frames.is_text(field.type):
+            rows = rows.set_column(place, field.name, _safe(rows.column(place)))
+    return rows.rename_columns(_safe(pa.array(rows.schema.names, pa.string())).to_pylist())
 
 
 def _safe(texts: Any) -> Any:

@@ -61,7 +61,7 @@ _SHORT = 7
 
 
 def redacted(value: Any, key: Secret | None) -> Any:
-    """Return a JSON value with the key, wherever a text holds it, as stars.
+    """Return a JSON value, or a tuple of such, with the key, wherever a text holds it, as stars.
 
     In any case, as base64 and in a URL's escapes; and its beginning and its end, since a text may have been cut.
     """
@@ -70,8 +70,8 @@ def redacted(value: Any, key: Secret | None) -> Any:
     if isinstance(value, str):
         secret = key.reveal()
         return _without_ends(_masked(value, _forms(secret)), secret)
-    if isinstance(value, list):
-        return [redacted(item, key) for item in value]
+    if isinstance(value, list | tuple):
+        return type(value)([redacted(item, key) for item in value])
     if isinstance(value, dict):
         return {redacted(name, key): redacted(item, key) for name, item in value.items()}
     return value

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
 
     from nbext.client import Client
-    from nbext.client.decode import Outline
+    from nbext.client.service import LastAnswer
 
 HISTORY_COLUMNS = [
     "number",
@@ -243,7 +243,7 @@ class Session:
         self._client: Client | None = None
         self._made_with: list[Any] = []
         # Of the last answer of a client that was dropped, for `%nbext last-answer`.
-        self.outline: Outline | None = None
+        self.outline: LastAnswer | None = None
         self.history = History()
         # Gathered from answers: completion itself asks nobody.
         self.vocabulary = Vocabulary()

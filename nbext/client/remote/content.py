@@ -16,10 +16,15 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from nbext.client.decode import Reading, State, arrow_batches, refuse_other_kinds
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow.csv import ConvertOptions, ParseOptions, ReadOptions, open_csv
+
+from nbext.client.decode import Reading, State, Want, arrow_batches, refuse_other_kinds
 from nbext.client.remote.field_names import (
+    Place,
     bare,
     fields_of,
     has_address,
@@ -27,8 +32,8 @@ from nbext.client.remote.field_names import (
     like,
     name_set,
     number_of,
-    places,
 )
+from nbext.client.remote.profile import ForeignProfile
 from nbext.client.remote.signs import Signs
 from nbext.core.strict_json import NotJson, read_answer
 from nbext.core.untrusted_text import quoted
@@ -36,9 +41,6 @@ from nbext.core.wire import ARROW_TYPE
 from nbext.errors import ProtocolError, StorageError
 from nbext.http.body import NO_CAP, Answer, Incoming, retry_after
 from nbext.http.errors import one_line, plain_words
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 BLOCK = 1 << 20
 _CSV_TYPES = name_set(
@@ -56,13 +58,15 @@ _LINES_TYPES = name_set(
 
 @dataclass
 class ForeignPage(Reading):
-    """One answer of a stranger, and what it says of the rows beyond its own.
+    """One answer of a stranger, how the settings read it, and what it says of the rows beyond its own.
 
     ``empty``: it has no body; ``status`` is HTTP's, or a gateway's that is in it. ``size`` is its body's bytes.
     ``unproven``: nothing on the wire says that the body is whole; ``cut``: and its last line has no end. ``bare``: it
     has no table, only a next page; ``unnamed``: nothing names its columns.
     """
 
+    profile: ForeignProfile = field(init=False, repr=False)
+    headers: Mapping[str, str] = field(init=False, repr=False)
     signs: Signs = field(default_factory=Signs)
     empty: bool = False
     status: int | None = None
@@ -76,13 +80,17 @@ class ForeignPage(Reading):
         """Return the fields of the document whose names are in some tables of words.toml, by path, outermost first."""
         return {
             path: value
-            for path, plain, value in fields_of(places(self.document))
+            for path, plain, value in fields_of(self.document)
             if any(like(table).fullmatch(plain) for table in tables)
         }
 
     def first(self, table: str) -> Any:
         """Return the outermost of these values; None without any."""
         return next(iter(self.named(table).values()), None)
+
+    def find(self, name: str) -> Any:
+        """Return what the settings' path of that name leads to; None where it leads to nothing."""
+        return self.profile.find(name, self.document, self.headers)
 
 
 @dataclass(frozen=True)
@@ -93,18 +101,20 @@ class Unread:
     """
 
     came: Incoming
+    profile: ForeignProfile
     types: Mapping[str, str]
     folder: Path | None = None
 
 
-def opened(source: Unread, *, of_job: bool) -> ForeignPage:
+def opened(source: Unread, want: Want) -> ForeignPage:
     """Return a page with the document that the body is, or with its table.
 
     NotJson where it should be JSON; HTML, XML, damaged CSV and Arrow, and rows that are none, are errors.
     """
-    came, kind = source.came, source.came.content_type
+    came, kind, of_job = source.came, source.came.content_type, want is Want.SEGMENT
     is_csv = kind in _CSV_TYPES or (kind in _VAGUE_TYPES and _looks_like_csv(came, of_job))
-    if is_csv or kind == ARROW_TYPE:
+    # A receipt is a word, or a sentence, whatever is in it.
+    if want is not Want.RECEIPT and (is_csv or kind == ARROW_TYPE):
         # Accepted: what it has so far is no result.
         waits = of_job and came.status == 202
         page = ForeignPage(state=State.RUNNING) if waits else _of_table(source, is_csv)
@@ -112,6 +122,7 @@ def opened(source: Unread, *, of_job: bool) -> ForeignPage:
         answer = came.whole()
         page = of_document(answer)
         page.size = len(answer.body)
+    page.profile, page.headers = source.profile, came.headers
     page.status, page.retry_after = page.status or came.status, retry_after(came.headers)
     page.unproven = page.unproven and not came.delimited
     page.cut = page.unproven and came.tail != b"\n"
@@ -127,8 +138,6 @@ def _looks_like_csv(came: Incoming, of_job: bool) -> bool:
 
 
 def _of_table(source: Unread, is_csv: bool) -> ForeignPage:
-    import pyarrow as pa
-
     came, notes = source.came, list[str]()
     if source.folder is not None:
         came.cap = NO_CAP
@@ -152,8 +161,6 @@ def _of_table(source: Unread, is_csv: bool) -> ForeignPage:
 
 def _on_disk(batches: Iterator[pa.RecordBatch], schema: pa.Schema, folder: Path) -> pa.Table:
     """Return a table whose rows are in a file without a name: it may be larger than memory."""
-    import pyarrow as pa
-
     with tempfile.TemporaryFile(dir=folder) as file:
         out = pa.ipc.new_stream(file, schema)
         for batch in batches:
@@ -173,9 +180,6 @@ def _on_disk(batches: Iterator[pa.RecordBatch], schema: pa.Schema, folder: Path)
 
 def some_rows(table: pa.Table) -> list[dict[str, Any]]:
     """Return the rows of a table among which one that is none would be: the first, the last, those unlike others."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     first, rest = table.slice(0, 20).to_pylist(), table.slice(20)
     wallets, name, odd = _address_column(first), table.column_names[0], table.slice(0, 0)
     if wallets:
@@ -189,7 +193,7 @@ def some_rows(table: pa.Table) -> list[dict[str, Any]]:
     return [*first, *odd.to_pylist(), *last.to_pylist()]
 
 
-def refuse_others(records: Sequence[Mapping[str, Any]], *, addressed: bool) -> None:
+def refuse_others(records: Sequence[Place], *, addressed: bool) -> None:
     """Refuse what came among records, or `some_rows` of a table, instead of one: {"remaining": 15} at their end.
 
     ``addressed``: where most have an address, each has one.
@@ -215,13 +219,13 @@ def refuse_others(records: Sequence[Mapping[str, Any]], *, addressed: bool) -> N
         is_other = is_about or (lacks and not is_hit) or (alone and len(records) > 2)
         if is_header or is_other or ((wallets or is_cut) and not is_name):
             raise _no_row(row if is_other else value)
-    _refuse_footer([*records[: max(0, min(2, len(records) - 1))], *records[-1:]])
+    _refuse_footer([*records[:2][: len(records) - 1], *records[-1:]])
 
 
 _OF_ROWS = name_set("cursor nextcursor meta metadata pagination paging pageinfo")
 
 
-def _address_column(rows: Sequence[Mapping[str, Any]]) -> str | None:
+def _address_column(rows: Sequence[Place]) -> str | None:
     """Return the column with the most addresses, where more than half of the first values are some."""
     counts = Counter(name for row in rows for name in row if is_address(row[name]))
     best = counts.most_common(1) if len(rows) > 2 else []
@@ -241,7 +245,7 @@ _CUT = r"0x[0-9a-fA-F]*(\.\.|…|\*\*)"
 _REMARK = rf"(?i)\s|total|sum|count|average|exception|^error|^\W+$|\.\.\.$|^{_CUT}"
 
 
-def _refuse_footer(rows: Sequence[Mapping[str, Any]]) -> None:
+def _refuse_footer(rows: Sequence[Place]) -> None:
     """Refuse a last row that is a sum or a remark, by the first two and the last."""
     *others, last = [row for row in rows if row] or [{}]
     name = next(iter(others[0] if others else last), "")
@@ -326,15 +330,12 @@ _GATEWAY = name_set("statusCode body headers multiValueHeaders isBase64Encoded s
 
 
 def _csv_batches(
-    source: Any, types: Mapping[str, str], text: pa.DataType
+    source: Incoming, types: Mapping[str, str], text: pa.DataType
 ) -> tuple[pa.Schema, Iterator[pa.RecordBatch], list[str]]:
     """Return a CSV's Arrow schema, its batches while they arrive, and the comments above its header.
 
     Texts are of the type ``text``. What is not CSV is a ProtocolError with the line.
     """
-    import pyarrow as pa
-    from pyarrow.csv import ConvertOptions, ParseOptions, ReadOptions, open_csv
-
     csv_text = _CsvText(source)
     kinds = {
         "integer": pa.int64(),
@@ -343,7 +344,7 @@ def _csv_batches(
         "timestamp": pa.timestamp("s", "UTC"),
     }
     # No row may be longer than a block: of our service none has forty times as many characters as the header.
-    block = max(BLOCK, 40 * len(csv_text.head.split(b"\n", 1)[0]))
+    block = max(BLOCK, 40 * len(",".join(csv_text.names)))
     with _lines_of_faults(csv_text.above):
         reader = open_csv(
             csv_text,
@@ -375,8 +376,6 @@ def _csv_batches(
 @contextlib.contextmanager
 def _lines_of_faults(above: int) -> Iterator[None]:
     """Turn what pyarrow says of a CSV into our error, with the line."""
-    import pyarrow as pa
-
     try:
         yield
     except pa.ArrowInvalid as error:
@@ -390,14 +389,12 @@ def _lines_of_faults(above: int) -> Iterator[None]:
 class _CsvText(io.RawIOBase):
     """A CSV, to be read from its header on; what that and the lines above it say; its quotes are counted on the way."""
 
-    def __init__(self, source: Any) -> None:
+    def __init__(self, source: Incoming) -> None:
         super().__init__()
         # The comments, and how many lines are above the header.
         self.comments, self.above = list[str](), 0
-        body, separator = b"", None
-        while len(body) < BLOCK and body.count(b"\n") < 20 and (piece := source.read(1 << 16)):
-            body += piece
-        body = body.removeprefix(b"\xef\xbb\xbf")
+        head, separator = source.peek(BLOCK), None
+        body = head.removeprefix(b"\xef\xbb\xbf")
         if not body.strip():
             raise ProtocolError("The answer is an empty CSV, without even a header.")
         refuse_other_kinds(body)
@@ -413,18 +410,16 @@ class _CsvText(io.RawIOBase):
         self.separator = separator or _separator(body)
         self.names = _split(body, self.separator)[0]
         _check_names(self.names)
+        source.read(len(head) - len(body))
         # A header alone, without its line's end, is a table without rows.
-        self.head = body if b"\n" in body else body.rstrip(b"\r") + b"\n"
-        self._source = source
+        self._source, self._end = source, b"" if b"\n" in body else b"\n"
         self._quotes, self._lines, self._last_quote = 0, 1 + self.above, 0
 
     def readable(self) -> bool:
         return True
 
     def read(self, size: int = BLOCK) -> bytes:
-        piece, self.head = self.head[:size], self.head[size:]
-        if len(piece) < size:
-            piece += self._source.read(size - len(piece))
+        piece, self._end = self._source.read(size) + self._end, b""
         if quotes := piece.count(b'"'):
             self._quotes += quotes
             self._last_quote = self._lines + piece.count(b"\n", 0, piece.rfind(b'"'))

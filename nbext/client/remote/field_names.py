@@ -20,6 +20,8 @@ from nbext.client.decode import State
 from nbext.core.addresses import looks_like_address
 from nbext.http.errors import words
 
+# An object of an answer: any values by name.
+Place = Mapping[str, Any]
 # A path has quotes around a name that has any of the others.
 _SEPARATORS = str.maketrans("", "", '_- .@$:"')
 
@@ -76,7 +78,7 @@ def is_address(value: Any) -> bool:
     return isinstance(value, str) and looks_like_address(value)
 
 
-def has_address(record: Mapping[str, Any]) -> bool:
+def has_address(record: Place) -> bool:
     """Say whether a record has an address, whatever its name."""
     return any(map(is_address, record.values()))
 
@@ -86,13 +88,13 @@ def name_set(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-def by_bare(place: Mapping[str, Any], most: int = MOST_NAMES) -> dict[str, Any]:
-    """Return the values of an object, or of its first ``most`` names, by their names as `bare` has them."""
-    return {bare(name): value for name, value in islice(place.items(), most)}
+def by_bare(place: Place) -> dict[str, Any]:
+    """Return the values of an object, or of its first names, by their names as `bare` has them."""
+    return {bare(name): value for name, value in islice(place.items(), MOST_NAMES)}
 
 
 @cache
-def vocabulary() -> Mapping[str, Any]:
+def vocabulary() -> Place:
     """Return words.toml: tables of names and words, each with a vendor that uses it."""
     return tomllib.loads((Path(__file__).parent / "words.toml").read_text("utf-8"))
 
@@ -163,7 +165,7 @@ def places(
     *,
     deep: int = 3,
     most: int = MOST_PLACES,
-) -> Iterator[tuple[str, Mapping[str, Any]]]:
+) -> Iterator[tuple[str, Place]]:
     """Return the document's objects that wrap others, outermost first, each with its path.
 
     ``enter`` says of a path, a name and the object there whether to look into it; ``deep`` and ``most`` bound that.
@@ -199,16 +201,14 @@ def are_records(value: Sequence[Any]) -> bool:
     return bool(value) and all(isinstance(item, Mapping) for item in value)
 
 
-def first_named(named: Mapping[str, Any], names: Iterable[str]) -> Any:
+def first_named(named: Place, names: Iterable[str]) -> Any:
     """Return the value of the first of the names that there is; None without any."""
     return next((named[name] for name in names if name in named), None)
 
 
-def fields_of(
-    found: Iterable[tuple[str, Mapping[str, Any]]],
-) -> Iterator[tuple[str, str, Any]]:
-    """Yield the path, the name without case and separators, and the value of each field of some `places`."""
-    for path, place in found:
+def fields_of(document: Any) -> Iterator[tuple[str, str, Any]]:
+    """Yield the path, the name without case and separators, and the value of each field of the `places`."""
+    for path, place in places(document):
         for name, value in place.items():
             yield path_to(path, name), bare(name), value
 
@@ -240,7 +240,7 @@ def state_of(word: str) -> State | None:
     return None if state is State.COMPLETED and not neutral.issuperset(before) else state
 
 
-def to_ours(record: Mapping[str, Any], fields: Mapping[str, str]) -> dict[str, Any]:
+def to_ours(record: Place, fields: Mapping[str, str]) -> dict[str, Any]:
     """Return a contract's record under our names for its fields; the service's other fields stay as they are.
 
     ``fields`` are our names with their types. Of two fields that could be one of ours neither is renamed.
@@ -290,7 +290,7 @@ def status_of(
         spelled = status_text(chosen) or str(chosen).lower()
         by_truth = _states("by_flags", [("done", chosen)])
         return spelled, known(spelled) or next(iter(by_truth), None)
-    pairs = [(plain, value) for _, plain, value in fields_of(places(document))]
+    pairs = [(plain, value) for _, plain, value in fields_of(document)]
     texts = [status_text(value) for name, value in pairs if name in STATUSES]
     # The innermost speaks of the job; an outer "success" of the call.
     spoken = sorted(filter(None, texts), key=lambda text: text.lower() not in _OF_THE_CALL)
@@ -311,14 +311,11 @@ ENDED_BADLY = (State.FAILED, State.TIMED_OUT, State.CANCELLED, State.EXPIRED)
 
 def status_text(value: Any) -> str | None:
     """Return a status as text: also of ``{"name": ...}``, and of a number that is not the status of HTTP."""
-    for _ in range(3):
-        if not isinstance(value, Mapping):
-            break
-        named = by_bare(value, 50)
-        value = first_named(named, (*_IN_AN_OBJECT, *sorted(STATUSES)))
-    if not isinstance(value, str):
-        value = "" if number_of(value) is None else str(number_of(value))
-    return None if re.fullmatch(r"\s*|[2-5]\d\d", value) else str(value)
+    if isinstance(value, Mapping):
+        return status_text(first_named(by_bare(value), (*_IN_AN_OBJECT, *sorted(STATUSES))))
+    number = number_of(value)
+    text = value if isinstance(value, str) else "" if number is None else str(number)
+    return None if re.fullmatch(r"\s*|[2-5]\d\d", text) else text
 
 
 _IN_AN_OBJECT = ("state", "status", "name", "value", "code", "label", "type", "phase")
@@ -337,7 +334,7 @@ def _states(rules: str, pairs: Sequence[tuple[str, Any]]) -> set[State]:
 
 def _percent_of(value: Any) -> Any:
     """Return a progress of steps in percent: {"done": 3, "total": 10}; any other value as it is."""
-    named = by_bare(value, 50) if isinstance(value, Mapping) else {}
+    named = by_bare(value) if isinstance(value, Mapping) else {}
     parts = ("done", "completed", "finished", "current", "processed")
     done, total = number_of(first_named(named, parts)), number_of(named.get("total"))
     return value if done is None or not total else f"{100 * done // total}%"
@@ -382,7 +379,7 @@ def error_in(document: Any, *, receipt: bool = False) -> str | None:
     return next(filter(None, found), None)
 
 
-def error_in_rows(records: Sequence[Mapping[str, Any]]) -> str | None:
+def error_in_rows(records: Sequence[Place]) -> str | None:
     """Return the words of an error that came as a row: alone, or where the rows break off; None without one."""
     # Of a million rows of the same names the first speaks for all.
     odd = (record for record in records if record.keys() != records[0].keys())
@@ -395,7 +392,7 @@ def error_in_rows(records: Sequence[Mapping[str, Any]]) -> str | None:
     return next(filter(None, errors), None)
 
 
-def _error_of(named: Mapping[str, Any], *, top: bool, receipt: bool) -> str | None:
+def _error_of(named: Place, *, top: bool, receipt: bool) -> str | None:
     """Return the words of the error that an object speaks of; None of any other object."""
     # Rows beside an error are not its words.
     beside = {
@@ -428,7 +425,7 @@ def has_error(name: str, value: Any, rule: str = "errors") -> bool:
     return _is_failure(vocabulary()["failures"][rule], {bare(name): value})
 
 
-def _is_failure(rule: Mapping[str, str], named: Mapping[str, Any]) -> bool:
+def _is_failure(rule: Mapping[str, str], named: Place) -> bool:
     """Say whether an object has a field for each part of a rule: of a table's name, and like its pattern."""
     return all(
         any(fits(table, pattern, name, value) for name, value in named.items())
@@ -436,7 +433,7 @@ def _is_failure(rule: Mapping[str, str], named: Mapping[str, Any]) -> bool:
     )
 
 
-def _is_message(named: Mapping[str, Any]) -> bool:
+def _is_message(named: Place) -> bool:
     """Say whether an object has a message, and no data: {"code": 7, "message": ...}, {"data": null, "message": ...}."""
     # No rows are data, unless a code says that it failed.
     failed = named.get("code", named.get("errorcode")) not in (None, 0, "0", 200, "200", "ok", "OK")

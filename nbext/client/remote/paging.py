@@ -45,7 +45,7 @@ _NOT_SO = (400, 404, 405, 410, 415, 422)
 
 
 class Walk:
-    """The pages of one answer. ``ask`` reads a request's answer, the ``origin`` says where a link may lead.
+    """The pages of one ``page``'s answer. ``ask`` reads a request's answer, the ``origin`` says where a link may lead.
 
     ``counts`` are the rows that the description states, by where. ``cap`` bounds the bytes of all pages.
     """
@@ -54,15 +54,17 @@ class Walk:
         self,
         ask: Callable[[Call], Any],
         origin: Origin,
-        profile: ForeignProfile,
+        page: Any,
         *,
         limit: int | None,
         counts: Mapping[str, int],
         cap: int | None,
     ) -> None:
-        self._ask, self._origin, self._profile = ask, origin, profile
-        self._limit, self._cap, self._place = limit, cap, f"remote.{profile.operation}"
-        self._stated = {path: n for path, n in counts.items() if not profile.silences(path)}
+        self._ask, self._origin, self._first = ask, origin, page
+        self._profile: ForeignProfile = page.profile
+        self._limit, self._cap, self._place = limit, cap, f"remote.{self._profile.operation}"
+        silences = self._profile.silences
+        self._stated = {path: n for path, n in counts.items() if not silences(path)}
         # What came: rows, bytes, pages, and the rows of the largest page.
         self._came = self._bytes = self._seen = self._most = 0
         self._unproven = self._cut = self._ended = False
@@ -77,10 +79,11 @@ class Walk:
         self._always, self._ever = set[str](), set[str]()
         # What was asked for, and the pages and rows that came, to know one that comes again: by its texts, or whole.
         self._asked = set[tuple[str, bytes | None]]()
-        self._prints, self._rows, self._are_told = set[int](), set[int](), False
+        self._rows, self._are_told = set[int](), False
 
-    def pages(self, page: ForeignPage, call: Call) -> Iterator[ForeignPage]:
-        """Yield the pages, the first one being read already; the next is asked for when it is wanted."""
+    def pages(self, call: Call) -> Iterator[ForeignPage]:
+        """Yield the pages, the first one being the answer to the call; the next is asked for when it is wanted."""
+        page: ForeignPage = self._first
         signs = page.signs
         if "total" in signs["nowhere"]:
             raise ProtocolError(f"{self._place}.paths.total leads to nothing in the answer.")
@@ -112,8 +115,14 @@ class Walk:
                 # A part has pages of its own.
                 self._way = None
                 yield from self._walk(*part) if part else ()
-            self._ended = self._ended or self._is_full(page)
-            more = False if self._ended else self._says_more(page)
+            more = not self._ended and self._says_more(page)
+            if self._limit and self._came >= self._limit:
+                # The note is of a service that has more and no total.
+                if more and (page.signs["way"] or page.signs.go_on or self._is_reached()):
+                    self._notes.append(
+                        f"The limit of {self._limit:,} rows is reached; the service has more."
+                    )
+                self._ended, more = True, False
             ways = [] if more is False else self._ways(page)
             if not ways and not self._ended:
                 self._end(page, more)
@@ -229,8 +238,8 @@ class Walk:
         if not page.rows:
             return False
         mark = hash((page.rows, *self._marks(page)))
-        seen = mark in self._prints
-        self._prints.add(mark)
+        seen = mark in self._rows
+        self._rows.add(mark)
         return seen
 
     def _marks(self, page: ForeignPage) -> list[str]:
@@ -252,16 +261,6 @@ class Walk:
             self._are_told = len(set(map(repr, told))) == len(rows)
         # An address is the same with and without its checksum.
         return [repr(one).lower() for one in (told if self._are_told else rows)]
-
-    def _is_full(self, page: ForeignPage) -> bool:
-        """Say whether the caller's limit is reached; a note says so where the service has more and no total."""
-        if not self._limit or self._came < self._limit:
-            return False
-        if self._says_more(page) and (page.signs["way"] or page.signs.go_on or self._is_reached()):
-            self._notes.append(
-                f"The limit of {self._limit:,} rows is reached; the service has more."
-            )
-        return True
 
     # -------------------------------------------------------------- the next page
 

@@ -30,7 +30,9 @@ from nbext.client.decode import Reading, State
 from nbext.client.remote.field_names import (
     MOST_FIELDS,
     MOST_VALUES,
+    Place,
     bare,
+    inside,
     is_keyed,
     last_name,
     state_of,
@@ -45,6 +47,8 @@ from nbext.settings import Secret
 if TYPE_CHECKING:
     from jmespath.parser import ParsedResult
 
+# Settings, by the name of each or of the table that it is in.
+Lines = Mapping[str, Any]
 OPERATIONS = ("segment", "export", "search", "token", "nft", "signup")
 PATHS = ("rows", "id", "status", "next", "error", "total", "url", "poll")
 STATES = {"done": State.COMPLETED, "failed": State.FAILED, "running": State.RUNNING}
@@ -53,7 +57,7 @@ STYLES = ("cursor", "page", "offset")
 TYPES = ("string", "integer", "uint256", "number", "boolean", "object")
 PAGING: Final = {"style": STYLES, "parameter": ()}
 # What may be set: of each name what is below it, or the values that it may have; () is any value, and * any name.
-_TABLES: Final[dict[str, Mapping[str, Any]]] = {
+_TABLES: Final[dict[str, Lines]] = {
     "paths": dict.fromkeys(PATHS, ()),
     "states": dict.fromkeys(STATES, ()),
     "paging": PAGING,
@@ -97,7 +101,7 @@ class ForeignProfile:
         Fields that are named for this operation: whatever they say, it is of no rows that are missing.
     """
 
-    def __init__(self, remote: Mapping[str, Any], operation: str = "segment") -> None:
+    def __init__(self, remote: Lines, operation: str = "segment") -> None:
         idempotent = {"idempotent": ("true", "false")}
         allowed = {name: {**_TABLES, "known": ()} for name in OPERATIONS}
         # A sign-up is never sent twice, whatever the settings say.
@@ -173,7 +177,7 @@ class ForeignProfile:
         """Return the state of a status word: as it is stated, else as the word is known; None for any other."""
         return self.states.get(word.casefold()) or state_of(word)
 
-    def renamed(self, record: Mapping[str, Any]) -> dict[str, Any]:
+    def renamed(self, record: Place) -> dict[str, Any]:
         """Return a record under our names for its columns."""
         found = {self.columns.get(name, name): value for name, value in record.items()}
         twice = len(found) < len(record)
@@ -198,7 +202,7 @@ def builtins() -> dict[str, dict[str, Any]]:
     return tomllib.loads((Path(__file__).parent / "profiles.toml").read_text("utf-8"))
 
 
-def with_profile(remote: Mapping[str, Any], host: str) -> dict[str, Any]:
+def with_profile(remote: Lines, host: str) -> dict[str, Any]:
     """Return the settings, checked, with the profile of the service's host where they name none."""
     for name, profile in builtins().items():
         if host in profile.get("hosts", ()):
@@ -206,7 +210,7 @@ def with_profile(remote: Mapping[str, Any], host: str) -> dict[str, Any]:
     return dict(remote)
 
 
-def _check(given: Mapping[str, Any], allowed: Mapping[str, Any], above: str) -> None:
+def _check(given: Lines, allowed: Lines, above: str) -> None:
     """Refuse a setting that nobody knows, or a value that it cannot have."""
     for name, value in given.items():
         place, others = f"{above}.{name}", allowed.get("*")
@@ -239,7 +243,7 @@ def _used(place: str, path: str, use: Callable[[ParsedResult], Any]) -> Any:
         raise ConfigError(f"{place}: {str(error).splitlines()[0].rstrip(':')}.") from None
 
 
-def _flat(table: Mapping[str, Any], above: str = "") -> dict[str, Any]:
+def _flat(table: Lines, above: str = "") -> dict[str, Any]:
     """Return a table's values by their dotted names: `%nbext set remote.columns.owner.id address` makes two tables."""
     found: dict[str, Any] = {}
     for name, value in table.items():
@@ -251,7 +255,7 @@ def _flat(table: Mapping[str, Any], above: str = "") -> dict[str, Any]:
     return found
 
 
-def _below(above: str, lines: Mapping[str, Any]) -> dict[str, Any]:
+def _below(above: str, lines: Lines) -> dict[str, Any]:
     """Return the values whose names begin so, by the rest of their names."""
     return {name[len(above) :]: lines[name] for name in lines if name.startswith(above)}
 
@@ -343,18 +347,23 @@ class LastAnswer:
 
 def outlined(
     answer: Answer,
-    found: Iterable[tuple[str, Any]],
+    document: Any,
     reading: Reading | None,
     profile: ForeignProfile,
     key: Secret,
     *,
     failure: str,
 ) -> LastAnswer:
-    """Return the outline of an answer by what was ``found`` inside of it, as it was read or as the ``failure`` says."""
+    """Return the outline of an answer, as it was read, or as the ``failure`` says that it was not."""
+    at = ""
+    if reading is not None and reading.table is not None:
+        # Of its rows the first one speaks for all.
+        rows = reading.table.slice(0, 1).to_pylist()
+        document, at = rows[0] if rows else dict.fromkeys(reading.table.column_names, ""), "[]"
     # What follows ? may be a signature that opens a file.
     url, kind = answer.url.split("?", 1)[0], visible(answer.content_type or "no content type", 60)
     size = f", {len(answer.body):,} bytes" if answer.body else ""
-    fields = list(_fields(found, key))
+    fields = list(_fields(() if document is None else inside(at, document), key))
     if not fields and answer.body:
         # Of what could not be read only the beginning is here.
         beginning = answer.body[:200].decode("utf-8", "replace")

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 from urllib.parse import unquote
 
 from nbext.client.decode import Reading, State, Want
@@ -19,10 +21,10 @@ from nbext.client.remote.content import ForeignPage
 from nbext.client.remote.field_names import (
     ENDED_BADLY,
     ROWS,
+    Place,
     bare,
     error_in,
     error_in_rows,
-    inside,
     kind_named,
     last_name,
     names,
@@ -40,6 +42,7 @@ from nbext.client.remote.profile import (
     OPERATIONS,
     ForeignProfile,
     LastAnswer,
+    Lines,
     ambiguous,
     outlined,
     with_profile,
@@ -51,7 +54,6 @@ from nbext.core.rules import SEGMENT_ID, SEGMENT_ID_PATTERN
 from nbext.core.strict_json import NotJson
 from nbext.core.wire import NFT_FIELDS, SEARCH_FIELDS, TOKEN_FIELDS
 from nbext.errors import AmbiguousAnswer, ApiError, NotFound, ProtocolError, ValidationError
-from nbext.http.base_url import Origin
 from nbext.http.body import Answer, Incoming
 from nbext.http.errors import of_problem, one_line, redacted, words
 from nbext.http.transport import Call
@@ -67,7 +69,10 @@ _METADATA: Final = {
 class Stranger:
     """Decodes the answers of a service that is not ours, as the settings under ``remote`` say and as they look."""
 
-    def __init__(self, remote: Mapping[str, Any], host: str, key: Secret) -> None:
+    # Goes through an answer's pages, the first of which is read already.
+    walk = Walk
+
+    def __init__(self, remote: Lines, host: str, key: Secret) -> None:
         self._key = key
         remote = with_profile(remote, host)
         self._profiles = {operation: ForeignProfile(remote, operation) for operation in OPERATIONS}
@@ -84,17 +89,12 @@ class Stranger:
         self, answer: Answer, operation: str, reading: Reading | None, failure: str
     ) -> LastAnswer:
         """Return the outline of an answer, as it was read, or as the ``failure`` says that it was not."""
-        document, at = None if reading is None else reading.document, ""
-        if reading is not None and reading.table is not None:
-            # Of its rows the first one speaks for all.
-            rows = reading.table.slice(0, 1).to_pylist()
-            document, at = rows[0] if rows else dict.fromkeys(reading.table.column_names, ""), "[]"
-        elif document is None:
+        document = None if reading is None else reading.document
+        if document is None:
             with contextlib.suppress(ProtocolError, NotJson, RecursionError):
                 document = content.of_document(answer).document
-        found = () if document is None else inside(at, document)
         profile = self._profiles[operation]
-        return outlined(answer, found, reading, profile, self._key, failure=failure)
+        return outlined(answer, document, reading, profile, self._key, failure=failure)
 
     def read(
         self,
@@ -106,15 +106,16 @@ class Stranger:
     ) -> ForeignPage:
         """Return what the answer says, under our names for its columns; the rows of a table wait in the ``folder``."""
         profile, fields = self._profiles[call.operation], _METADATA.get(call.operation, {})
-        source = content.Unread(came, {**profile.types_by_theirs, **types}, folder)
+        source = content.Unread(came, profile, {**profile.types_by_theirs, **types}, folder)
         try:
-            page = _read(source, want, profile)
+            page = content.opened(source, want)
+            _read(page, source, want)
         except RecursionError:
             # What JSON still takes may be too deep for those who walk it.
             raise ProtocolError("The answer is nested too deeply.") from None
         except NotJson as error:
             raise ProtocolError(f"The answer is not JSON: {error}.") from None
-        _refuse_other(page, call.asked, profile)
+        _refuse_other(page, call.asked)
         # A path is logged: an id that echoes the key must not become one.
         if redacted(page.id, self._key) != page.id:
             raise ProtocolError("The id of the segment has the API key in it.")
@@ -130,32 +131,22 @@ class Stranger:
         page.types |= {name: kind for name, kind in fields.items() if name in present}
         return page
 
-    def pages(
-        self,
-        read: Callable[[Call], Reading],
-        origin: Origin,
-        page: Any,
-        call: Call,
-        **bounds: Any,
-    ) -> Iterator[ForeignPage]:
-        """Yield an answer's pages, the first one being read already; an error, where not all rows can be asked for."""
-        return Walk(read, origin, self._profiles[call.operation], **bounds).pages(page, call)
 
-
-def _refuse_other(page: ForeignPage, asked: Mapping[str, str], profile: ForeignProfile) -> None:
+def _refuse_other(page: ForeignPage, asked: Mapping[str, str]) -> None:
     """Refuse an answer that says, wherever it does, that it is of something else than was ``asked`` for."""
-    said = {kind: dict(page.signs[kind]) for kind in asked}
-    if page.id is not None and profile.operation == "segment" and asked:
-        # Beside the id of its run, say; where the settings have its path, that one.
-        path = profile.paths.get("id")
-        ids = {path: page.id} if path else page.named("ids") or {"id": page.id}
-        is_ours = any(_is_same("segment", one, asked) for one in ids.values())
-        said["segment"] |= {} if is_ours else ids
-    for kind, fields in said.items():
-        others = [path for path, one in fields.items() if not _is_same(kind, one, asked)]
+    profile = page.profile
+    for kind, own in asked.items():
+        is_same, fields = partial(_is_same, kind, own), dict(page.signs[kind])
+        if page.id is not None and profile.operation == "segment":
+            # Beside the id of its run, say; where the settings have its path, that one.
+            path = profile.paths.get("id")
+            ids = {path: page.id} if path else page.named("ids") or {"id": page.id}
+            is_ours = any(map(is_same, ids.values()))
+            fields |= {} if is_ours else ids
+        others = [path for path, one in fields.items() if not is_same(one)]
         if not all(map(profile.silences, others)):
             raise ProtocolError(
-                f"The service was asked for {kind} {one_line(asked[kind], length=80)}, and answered for "
+                f"The service was asked for {kind} {one_line(own, length=80)}, and answered for "
                 f"{one_line(fields[others[0]], length=80)}. {profile.knowing(others)} says that it does not matter."
             )
     record = page.document if "term" in asked else next(iter(page.records or ()), None)
@@ -163,23 +154,24 @@ def _refuse_other(page: ForeignPage, asked: Mapping[str, str], profile: ForeignP
         _refuse_contract(record, asked["chain"], asked.get("address", ""))
 
 
-def _is_same(kind: str, said: object, asked: Mapping[str, str]) -> bool:
-    """Say whether an answer is of what was asked for, as a field of it says."""
+def _is_same(kind: str, own: str, said: object) -> bool:
+    """Say whether an answer is of the segment, or of the term, that was asked for, as a field of it says."""
     if kind == "term":
         # It may be a query that has the words, or a name that begins with them; a number is no echo.
-        echo = unquote(said).lower() if isinstance(said, str) else asked[kind].lower()
-        parts = re.findall(r"\w+", asked[kind].lower())
-        return all(re.search(rf"\b{re.escape(one)}", echo) for one in parts)
+        echo = unquote(said).lower() if isinstance(said, str) else own.lower()
+        return all(
+            re.search(rf"\b{re.escape(one)}", echo) for one in re.findall(r"\w+", own.lower())
+        )
     # Google's id of an operation is operations/7, and others write 007, or a hash in capitals.
-    own, whole = asked[kind], str(said)
-    said = whole.rpartition("/")[2]
+    whole = str(said)
+    last = whole.rpartition("/")[2]
     if own.isdigit():
-        return own.lstrip("0") == said.lstrip("0")
+        return own.lstrip("0") == last.lstrip("0")
     is_hex = re.fullmatch("[0-9a-fA-F-]+", own)
-    return own.lower() == said.lower() if is_hex else own in (said, whole)
+    return own.lower() == last.lower() if is_hex else own in (last, whole)
 
 
-def _refuse_contract(record: Mapping[str, Any], chain: str, address: str) -> None:
+def _refuse_contract(record: Place, chain: str, address: str) -> None:
     """Refuse a record of another contract, or an answer of another chain; a search asks for no ``address``."""
     if address and any(record.get(name) is False for name in ("found", "exists")):
         raise NotFound(f"The service has no contract {address} on {chain}.", status=404)
@@ -195,9 +187,7 @@ def _refuse_contract(record: Mapping[str, Any], chain: str, address: str) -> Non
         raise ProtocolError(f"The service was asked for {whose}, and answered for {other}.")
 
 
-def _other(
-    place: Mapping[str, Any], asked: Mapping[str, str], chains: set[str], deep: int
-) -> str | None:
+def _other(place: Place, asked: Mapping[str, str], chains: set[str], deep: int) -> str | None:
     """Return the other contract, or chain, that a record says it is of; None where it says none.
 
     Under a name of the asked chain, of which ``chains`` are all, CoinGecko has the contract's address there.
@@ -239,14 +229,14 @@ def _owners(plain: str, texts: Sequence[str]) -> Iterator[tuple[str, str]]:
                         yield "chain", f"chain {chain_of(each).id}"
 
 
-def _read(source: content.Unread, want: Want, profile: ForeignProfile) -> ForeignPage:
-    """Return what the answer says."""
-    came = source.came
+def _read(page: ForeignPage, source: content.Unread, want: Want) -> None:
+    """Read what an answer says into its page."""
+    profile, document = page.profile, page.document
     if want is Want.RECEIPT:
-        return _receipt(came.whole(), profile)
-    page = content.opened(source, of_job=want is Want.SEGMENT)
-    if came.answer is None:
-        page.signs = signs_of(None, came.headers, profile)
+        _read_receipt(page)
+        return
+    if source.came.answer is None:
+        page.signs = signs_of(page)
         if page.table is not None:
             _refuse_rows(content.some_rows(page.table), profile)
             names = page.table.column_names
@@ -262,28 +252,28 @@ def _read(source: content.Unread, want: Want, profile: ForeignProfile) -> Foreig
                 }
             )
         page.warnings += page.signs.notes()
-        return page
+        return
     is_job = want is Want.SEGMENT and profile.operation == "segment"
-    document = tables.unlisted(page.document, of_job=is_job)
+    document = tables.unlisted(document, of_job=is_job)
     if want is Want.SEGMENT and isinstance(document, str) and (name := _role_of(document, profile)):
         document = {name: document}
     page.document = document
-    _read_status(page, came.headers, profile)
+    _read_status(page)
     unless = f'If it speaks of something else: `%nbext set remote.{profile.operation}.paths.status = "null"`.'
     if want is Want.SEGMENT:
-        _read_job(page, came.headers, profile)
-    _raise_error(page, want, profile)
+        _read_job(page)
+    _raise_error(page, want)
     if want is not Want.RECORD:
-        _read_table(page, came.headers, profile)
+        _read_table(page)
     elif not page.empty:
         if page.status == 202 or page.state is State.RUNNING:
             is_said = f": its status is {one_line(page.word, length=60)}" if page.word else ""
             raise ProtocolError(f"The service has no record of that yet{is_said}. {unless}")
         # A path that was set for segments leads to nothing here: the record is where it always is.
-        chosen = profile.find("rows", document)
+        chosen = page.find("rows")
         page.records = [tables.the_record(document if chosen is None else chosen)]
         # Of a record only notes are signs: how old it is, which of a hundred is said once, and warnings.
-        page.signs = signs_of(document, came.headers, profile)
+        page.signs = signs_of(page)
         page.warnings += [note.partition(" = ")[0] for note in page.signs.notes()]
     if page.rows and page.state in ENDED_BADLY and not is_job:
         raise _error(f"its status is {page.word or page.state.value}. {unless}")
@@ -293,7 +283,6 @@ def _read(source: content.Unread, want: Want, profile: ForeignProfile) -> Foreig
     if page.rows is None and not runs:
         kind = "empty" if page.empty else tables.kind_of(document)
         raise ProtocolError(f"Expected {want.value}, but the answer is {kind}.")
-    return page
 
 
 def _role_of(text: str, profile: ForeignProfile) -> str:
@@ -308,18 +297,18 @@ def _role_of(text: str, profile: ForeignProfile) -> str:
 _ADDRESS = re.compile(r"(https?:/)?/\S+\Z")
 
 
-def _read_status(page: ForeignPage, headers: Mapping[str, str], profile: ForeignProfile) -> None:
+def _read_status(page: ForeignPage) -> None:
     """Read the state that an answer speaks of: of a job, of its rows, of a record or of a sign-up."""
-    if not profile.is_absent("status"):
-        chosen = profile.find("status", page.document, headers)
-        page.word, page.state = status_of(page.document, chosen, profile.state_of)
+    if not page.profile.is_absent("status"):
+        known = page.profile.state_of
+        page.word, page.state = status_of(page.document, page.find("status"), known)
 
 
-def _read_job(page: ForeignPage, headers: Mapping[str, str], profile: ForeignProfile) -> None:
+def _read_job(page: ForeignPage) -> None:
     """Read what an answer says of a job into the page."""
-    document, is_begun = page.document, page.status in (201, 202)
+    profile, headers, is_begun = page.profile, page.headers, page.status in (201, 202)
     own = re.search(rf"/segments?/({SEGMENT_ID_PATTERN})/?(?:\?.*)?\Z", headers.get("Location", ""))
-    page.id = _id_of(page, headers, profile) or (own[1] if own and is_begun else None)
+    page.id = _id_of(page) or (own[1] if own and is_begun else None)
     if page.id is not None and not is_foreign_id(page.id):
         raise ProtocolError(
             f"{one_line(page.id, length=80)!r} is not a segment id: it is too long, or has hidden parts."
@@ -335,7 +324,7 @@ def _read_job(page: ForeignPage, headers: Mapping[str, str], profile: ForeignPro
         return {path: one for path, one in named if isinstance(one, str) and _ADDRESS.match(one)}
 
     polled, plain = addresses("polled_at_like"), addresses("plain_urls").values()
-    poll, url = (profile.find(name, document, headers) for name in ("poll", "url"))
+    poll, url = map(page.find, ("poll", "url"))
     if url is None and not profile.is_absent("url"):
         url = _only(addresses("plain_urls", "results_at_like"), "url", profile.operation)
     if poll is None and not page.id and not profile.is_absent("poll"):
@@ -366,10 +355,9 @@ def _unknown_word(word: str, profile: ForeignProfile) -> AmbiguousAnswer:
     )
 
 
-def _id_of(page: ForeignPage, headers: Mapping[str, str], profile: ForeignProfile) -> str | None:
-    document = page.document
-    chosen = profile.find("id", document, headers)
-    if chosen is not None or profile.is_absent("id"):
+def _id_of(page: ForeignPage) -> str | None:
+    document, chosen = page.document, page.find("id")
+    if chosen is not None or page.profile.is_absent("id"):
         return None if chosen is None else str(chosen)
     # JSON-LD's @id is an address.
     found = {
@@ -382,7 +370,7 @@ def _id_of(page: ForeignPage, headers: Mapping[str, str], profile: ForeignProfil
         found.pop("id", None)
     # The query's id beside that of its run: what ran is asked for by its own.
     runs = {path: value for path, value in found.items() if last_name(path) != "queryid"}
-    return _only(runs or found, "id", profile.operation)
+    return _only(runs or found, "id", page.profile.operation)
 
 
 def _only(found: Mapping[str, str], name: str, operation: str) -> str | None:
@@ -392,7 +380,7 @@ def _only(found: Mapping[str, str], name: str, operation: str) -> str | None:
     return next(iter(found.values()), None)
 
 
-def _refuse_rows(rows: Sequence[Mapping[str, Any]], profile: ForeignProfile) -> None:
+def _refuse_rows(rows: Sequence[Place], profile: ForeignProfile) -> None:
     """Refuse what came instead of a row: an error, a sum, a remark, a second header."""
     if text := error_in_rows(rows):
         raise _error(text)
@@ -400,22 +388,20 @@ def _refuse_rows(rows: Sequence[Mapping[str, Any]], profile: ForeignProfile) -> 
     content.refuse_others(rows, addressed=profile.operation != "search")
 
 
-def _error(text: object, status: int = 200, problem: Mapping[str, Any] | None = None) -> ApiError:
+def _error(text: object, status: int = 200, problem: Place | None = None) -> ApiError:
     said = f"The service answered with an error: {one_line(text, length=400)}"
     return ApiError(said, status=status, problem=problem)
 
 
-def _receipt(answer: Answer, profile: ForeignProfile) -> ForeignPage:
-    """Return the answer to a sign-up: any JSON that says no error, or a text whose word is known."""
-    page = content.of_document(answer)
-    page.status = page.status or answer.status
-    _raise_error(page, Want.RECEIPT, profile)
+def _read_receipt(page: ForeignPage) -> None:
+    """Read the answer to a sign-up: any JSON that says no error, or a text whose word is known."""
+    _raise_error(page, Want.RECEIPT)
     document = page.document
     if isinstance(document, list) and len(document) == 1:
         page.document = document = document[0]
     if isinstance(document, str):
-        if profile.state_of(document) is None:
-            raise _unknown_word(document, profile)
+        if page.profile.state_of(document) is None:
+            raise _unknown_word(document, page.profile)
         page.document = document = {"status": document}
     told = page.named("receipt.taken", "receipt.refused").items()
     refused = [path for path, value in told if says(kind_named("receipt", last_name(path)), value)]
@@ -424,7 +410,7 @@ def _receipt(answer: Answer, profile: ForeignProfile) -> ForeignPage:
             said(document)
             or f"{', '.join(refused) or str(document).lower()} says that it was not taken"
         )
-    _read_status(page, answer.headers, profile)
+    _read_status(page)
     if page.state in ENDED_BADLY:
         text = said(document)
         raise _error(text if str(page.word) in text else f"its status is {page.word}")
@@ -438,15 +424,13 @@ def _receipt(answer: Answer, profile: ForeignProfile) -> ForeignPage:
         "delivered": truth_of(page.first("receipt.delivered")),
         "email": whom and whom[0],
     }
-    return page
 
 
-def _raise_error(page: ForeignPage, want: Want, profile: ForeignProfile) -> None:
+def _raise_error(page: ForeignPage, want: Want) -> None:
     """Raise the error inside an answer of status 200; a failed job is known by its state."""
-    if page.id is not None and page.state in ENDED_BADLY and "error" not in profile.paths:
+    if page.id is not None and page.state in ENDED_BADLY and "error" not in page.profile.paths:
         return
-    document = page.document
-    chosen = profile.find("error", document)
+    document, chosen = page.document, page.find("error")
     text = (
         said(chosen) or str(chosen) if chosen else error_in(document, receipt=want is Want.RECEIPT)
     )
@@ -455,21 +439,20 @@ def _raise_error(page: ForeignPage, want: Want, profile: ForeignProfile) -> None
         text = "its status is 206, which is a part"
     if text is None and status < 400:
         return
-    problem = document if isinstance(document, dict) else {}
     # A gateway that turns every answer into a 200 leaves the status in the body.
     codes = page.named("codes").values()
     status = next((one for one in codes if type(one) is int and 400 <= one < 600), status)
     if status >= 400:
-        raise of_problem(status, problem, text or words(document))
-    raise _error(text, status, problem)
+        raise of_problem(status, page.said, text or words(document))
+    raise _error(text, status, page.said)
 
 
-def _read_table(page: ForeignPage, headers: Mapping[str, str], profile: ForeignProfile) -> None:
-    document, of_search = page.document, profile.operation == "search"
+def _read_table(page: ForeignPage) -> None:
+    profile, of_search = page.profile, page.profile.operation == "search"
     as_of = page.first("as_of")
     page.as_of = as_of if isinstance(as_of, dict | None) else {"timestamp": str(as_of)}
     try:
-        found = _rows_of(page, profile)
+        found = _rows_of(page)
     except AmbiguousAnswer as error:
         raise ambiguous("rows", error.candidates, profile.operation) from None
     rows = [] if found is None else found.records
@@ -478,7 +461,7 @@ def _read_table(page: ForeignPage, headers: Mapping[str, str], profile: ForeignP
     _refuse_rows(rows, profile)
     source, path = (found.source, found.path) if found else (None, "")
     at = path or profile.paths.get("rows", "")
-    page.signs = signs = signs_of(document, headers, profile, source, at)
+    page.signs = signs = signs_of(page, source, at)
     total = signs.first("total") or signs.first("count")
     page.stated = {} if total is None else {"total": total}
     if not (signs["way"] or page.url or page.poll):
@@ -495,7 +478,7 @@ def _read_table(page: ForeignPage, headers: Mapping[str, str], profile: ForeignP
         return
     page.warnings += signs.notes()
     if found is None:
-        _read_description(page, profile)
+        _read_description(page)
     elif page.doubt is None:
         page.records, page.types, page.unnamed = rows, found.types, found.unnamed
         page.parts = found.links
@@ -506,9 +489,9 @@ def _read_table(page: ForeignPage, headers: Mapping[str, str], profile: ForeignP
         raise page.doubt
 
 
-def _read_description(page: ForeignPage, profile: ForeignProfile) -> None:
+def _read_description(page: ForeignPage) -> None:
     """Note what an answer without rows says of them; the note on the rows' own answer comes with its last page."""
-    signs = page.signs
+    signs, profile = page.signs, page.profile
     # Trino: an answer without rows, and the address of the next one.
     page.bare = profile.operation == "export" and any(isinstance(way, str) for way in signs.ways)
     if page.bare:
@@ -522,13 +505,13 @@ def _read_description(page: ForeignPage, profile: ForeignProfile) -> None:
             )
 
 
-def _rows_of(page: ForeignPage, profile: ForeignProfile) -> tables.FoundTable | None:
+def _rows_of(page: ForeignPage) -> tables.FoundTable | None:
     """Return the rows: where the settings say, in the files that are listed, or in the one table of the answer.
 
     Several tables, or one beside an id that may be something else, are asked about.
     """
-    document, operation = page.document, profile.operation
-    rows = profile.find("rows", document)
+    profile, document, rows = page.profile, page.document, page.find("rows")
+    operation = profile.operation
     if rows is not None:
         columns = tables.columns_beside(document) if isinstance(document, dict) else []
         table = tables.as_table(rows, "", columns, document)
@@ -543,10 +526,17 @@ def _rows_of(page: ForeignPage, profile: ForeignProfile) -> tables.FoundTable | 
         is_said = document == {} and "rows" in profile.users
         return tables.FoundTable("", []) if is_said else None
     every, has_id = tables.tables(document), page.id is not None
-    if operation in ("segment", "export"):
-        named = has_id and operation == "segment"
-        if parts := tables.parts_in(document, every, only_named=named):
-            return parts
+    linked = [one for one in every if one.links and operation != "search"]
+    # Beside an id such a list may be of anything, unless its name says what.
+    by_name = has_id and operation == "segment"
+    are_files = tables.OF_FILES.fullmatch
+    parts = [one for one in linked if not (by_name and one.path) or are_files(last_name(one.path))]
+    # Beside other rows such a list is of something else.
+    if len(parts) == 1 and not any(one.records for one in every if one is not parts[0]):
+        # What objects say beside their links is read as other signs: {"url": ..., "rows": 15}.
+        is_read = isinstance(parts[0].source[0], Mapping)
+        return replace(parts[0], records=[], types={}, source=None if is_read else parts[0].source)
+    every = [replace(one, links=[]) for one in every if one.records or not one.links]
     candidates = [found for found in every if not has_id or tables.is_result(found)]
     if not candidates and has_id:
         if operation == "export":

@@ -8,11 +8,11 @@ from __future__ import annotations
 import json
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from decimal import Decimal
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from nbext.client.decode import State
 from nbext.client.remote.field_names import (
@@ -20,6 +20,7 @@ from nbext.client.remote.field_names import (
     NOT_ROWS,
     STATUSES,
     WRAPPERS,
+    Place,
     bare,
     by_bare,
     first_named,
@@ -41,9 +42,6 @@ from nbext.client.remote.field_names import (
 )
 from nbext.core.untrusted_text import quoted, shown
 from nbext.http.errors import one_line
-
-if TYPE_CHECKING:
-    from nbext.client.remote.profile import ForeignProfile
 
 _ABOUT, _ABOUT_LIKE = names("about"), like("about_like")
 # Kinds of names, whatever a header has in front of them, and names that speak of no rows there.
@@ -131,12 +129,12 @@ class Signs(defaultdict[str, dict[str, Any]]):
         )
         return [one_line(note, length=300) for note in (*old, *self["warning"].values())]
 
-    def place(self, path: str, place: Mapping[str, Any], about: bool) -> None:
+    def place(self, path: str, place: Place, about: bool) -> None:
         """Take what the fields of one object say; what no rule understands may say anything, and is unknown."""
         # What is in it decides what others say.
         kinds = {f"{_kind(bare(name))}={shape_of(value)}" for name, value in place.items()}
         beside = f" {' '.join(sorted(kinds))} "
-        holder, named = last_name(path), by_bare(place, 50)
+        holder, named = last_name(path), by_bare(place)
         others = any(map(named.get, ("next", "prev", "previous")))
         last, own = named.get("last"), named.get("self", named.get("first"))
         if about and holder in ("link", "links") and last and last != own and not others:
@@ -184,7 +182,7 @@ class Signs(defaultdict[str, dict[str, Any]]):
     def _list(self, here: str, plain: str, items: list[Any], about: bool) -> None:
         kind = _kind(plain)
         most = 100_000 if kind == "division" else 50
-        objects = [by_bare(one, 50) for one in items[:most] if isinstance(one, Mapping)]
+        objects = [by_bare(one) for one in items[:most] if isinstance(one, Mapping)]
         if about and plain in ("links", "link"):
             links = dict[str, Any]()
             for link in objects:
@@ -238,20 +236,25 @@ class Signs(defaultdict[str, dict[str, Any]]):
                     self["unknown"].pop(path_to("", known), None)
 
 
-def signs_of(
-    document: Any,
-    headers: Mapping[str, str],
-    profile: ForeignProfile,
-    rows: Any = None,
-    at: str = "",
-) -> Signs:
+def signs_of(page: Any, rows: Any = None, at: str = "") -> Signs:
     """Return what an answer says; ``rows`` is what holds the rows, ``at`` that path, and is not searched."""
+    profile, about = page.profile, {"": True}
+
+    def enter(path: str, name: str, value: Any) -> bool:
+        plain, here = bare(name), path_to(path, name)
+        holds = f"{at}.".startswith(f"{here}.")
+        is_about = plain in _ABOUT | WRAPPERS or _ABOUT_LIKE.fullmatch(plain) is not None
+        # Whether plain names there are about the answer.
+        about[here] = about[path] and (is_about or holds)
+        return value is not rows and bool(value) and (plain not in ECHOES or holds)
+
     found = Signs(profile.silences)
-    found.headers(headers)
-    for path, place, about in _places(document, rows, f"{at}."):
-        found.place(path, {name: one for name, one in place.items() if one is not rows}, about)
-    total = number_of(profile.find("total", document, headers))
-    after = profile.find("next", document, headers)
+    found.headers(page.headers)
+    outside = None if page.document is rows else page.document
+    for path, place in places(outside, enter, deep=6, most=2_000):
+        some = {name: one for name, one in place.items() if one is not rows}
+        found.place(path, some, about[path])
+    total, after = number_of(page.find("total")), page.find("next")
     if total is not None:
         found["total"]["remote.paths.total"] = total
     is_cursor = profile.style == "cursor" and isinstance(after, str | int)
@@ -268,22 +271,6 @@ def signs_of(
     leads = {"total": total is not None, "next": bool(chosen)}
     found["nowhere"] = {name: None for name in leads if name in profile.users and not leads[name]}
     return found
-
-
-def _places(document: Any, rows: Any, inside: str) -> Iterator[tuple[str, Mapping[str, Any], bool]]:
-    """Return the objects of an answer, outermost first, each with whether its plain names are about the answer."""
-    about = {"": True}
-
-    def enter(path: str, name: str, value: Any) -> bool:
-        plain, here = bare(name), path_to(path, name)
-        holds = inside.startswith(f"{here}.")
-        is_about = plain in _ABOUT | WRAPPERS or _ABOUT_LIKE.fullmatch(plain) is not None
-        about[here] = about[path] and (is_about or holds)
-        return value is not rows and bool(value) and (plain not in ECHOES or holds)
-
-    outside = None if document is rows else document
-    for path, place in places(outside, enter, deep=6, most=2_000):
-        yield path, place, about[path]
 
 
 def _kind_at(holder: str, plain: str, value: Any, beside: str) -> str:
@@ -322,7 +309,7 @@ def _ways(name: str, value: Any) -> list[Way]:
     return _asked_with(name, str(value)) if is_text or (number is not None and number >= 0) else []
 
 
-def _in_an_object(value: Mapping[str, Any]) -> list[Way]:
+def _in_an_object(value: Place) -> list[Way]:
     """Return the way in an object: a link, or all that is to be asked with (Blockscout, MediaWiki)."""
     some = {key: item for key, item in list(value.items())[:50] if item is not None}
     link = first_named(some, ("href", "url", "uri", "link"))

@@ -18,6 +18,7 @@ from nbext.client.remote.field_names import (
     ROWS,
     STATUSES,
     WRAPPERS,
+    Place,
     are_records,
     bare,
     by_bare,
@@ -60,7 +61,7 @@ class FoundTable:
     unnamed: bool = False
     # Whether it is texts, and a list beside it is as long: it may be one column of several.
     is_column: bool = False
-    # The addresses of the files that hold its rows.
+    # The addresses that its items are, or have: they may be of the files that hold its rows.
     links: list[str] = field(default_factory=list)
 
 
@@ -68,7 +69,7 @@ def tables(document: Any) -> list[FoundTable]:
     """Return every table of the document; a preview is not one, nor is a list about the answer."""
     whole = as_table(document, "", [], document)
     if whole is not None:
-        return [whole]
+        return [replace(whole, links=_links_of(document))]
     found = list[FoundTable]()
     holders = places(
         document,
@@ -83,24 +84,26 @@ def tables(document: Any) -> list[FoundTable]:
             )
         columns = columns_beside(holder)
         for name, value in holder.items():
-            plain, here = bare(name), path_to(path, name)
-            if not _may_hold(plain) or not (
-                isinstance(value, Mapping)
-                or (isinstance(value, list) and (plain in ROWS or are_records(value)))
-            ):
+            plain, here, links = bare(name), path_to(path, name), _links_of(value)
+            is_list = isinstance(value, list)
+            if not _may_hold(plain) or not (is_list or isinstance(value, Mapping)):
                 continue
-            table = as_table(value, here, columns, document)
-            is_text = len(value) > 1 and isinstance(value, list) and isinstance(value[0], str)
-            others = [one for one in holder.values() if isinstance(one, list) and one is not value]
-            if table is not None:
-                is_column = is_text and len(value) in map(len, others)
-                found.append(replace(table, is_column=is_column))
+            about = any(
+                one.endswith(("metadata", "manifest")) for one in map(bare, here.split("."))
+            )
+            if about or (is_list and not (plain in ROWS or are_records(value))):
+                # What is about the answer, and texts under any other name, are no rows: they may name files.
+                found += [FoundTable(here, [], source=value, links=links)] if links else []
+            elif table := as_table(value, here, columns, document):
+                is_text = is_list and len(value) > 1 and isinstance(value[0], str)
+                alike = [one for one in holder.values() if isinstance(one, list)]
+                is_column = is_text and sum(len(one) == len(value) for one in alike) > 1
+                found.append(replace(table, is_column=is_column, links=links))
     return found
 
 
 def _may_hold(plain: str) -> bool:
-    is_about = plain in ECHOES - WRAPPERS or plain.endswith(("metadata", "manifest"))
-    return plain not in NOT_ROWS and not is_about
+    return plain not in NOT_ROWS | ECHOES - WRAPPERS
 
 
 def is_result(found: FoundTable) -> bool:
@@ -192,7 +195,7 @@ def _is_header(value: Sequence[list[Any]]) -> bool:
     return are_names and any(all(map(is_address, column)) for column in columns)
 
 
-def columns_beside(holder: Mapping[str, Any]) -> list[Any]:
+def columns_beside(holder: Place) -> list[Any]:
     """Return the columns that an object names beside its rows; none where it does not."""
     for name, value in holder.items():
         named = bare(name) in COLUMNS or (bare(name) == "meta" and isinstance(value, list))
@@ -225,7 +228,7 @@ def only_empty(document: Any) -> FoundTable | None:
     """Return a table without rows where the only list of an answer is empty, whatever its name."""
     found = {
         path: value
-        for path, plain, value in fields_of(places(document))
+        for path, plain, value in fields_of(document)
         if isinstance(value, list) and plain not in NOT_ROWS
     }
     return FoundTable(next(iter(found)), []) if list(found.values()) == [[]] else None
@@ -248,7 +251,7 @@ def unlisted(document: Any, *, of_job: bool = False) -> Any:
     return {**document, **new} if any(new[name] is not document[name] for name in new) else document
 
 
-def _wraps(record: Mapping[str, Any], of_job: bool) -> bool:
+def _wraps(record: Place, of_job: bool) -> bool:
     """Say whether the one object of a list is about a job or a table, and no row."""
     named = by_bare(record)
     if has_address(named):
@@ -279,46 +282,25 @@ def refuse_groups(found: FoundTable, operation: str) -> None:
                 raise ambiguous("rows", [f"{found.path}[].{path_to('', name)}[]"], operation)
 
 
-def parts_in(document: Any, others: Sequence[FoundTable], *, only_named: bool) -> FoundTable | None:
-    """Return a table without rows where an answer lists the files that hold them, with their addresses.
-
-    ``only_named``: where its name says so. Beside ``others`` with rows such a list is of something else.
-    """
-    outside = places(
-        document,
-        lambda _, name, __: bare(name) not in NOT_ROWS | ECHOES,
-        deep=MAX_DEPTH - 1,
-        most=MOST_HOLDERS,
-    )
-    found: list[tuple[str, Any, list[str]]] = []
-    for path, plain, value in [("", "", document), *fields_of(outside)]:
-        if not isinstance(value, list) or plain in NOT_ROWS | ECHOES:
-            continue
-        named = not plain or not only_named or _LINKS.fullmatch(plain)
-        links = [_link_of(item) for item in value] if named and len(value) <= 10_000 else []
-        if links and all(links):
-            found.append((path, value, list(filter(None, links))))
-    if len(found) != 1:
-        return None
-    path, source, addresses = found[0]
-    if any(one.records and one.source is not source for one in others):
-        return None
-    # What objects say beside their links is read as other signs: {"url": ..., "rows": 15}.
-    is_read = isinstance(source[0], Mapping)
-    return FoundTable(path, [], source=None if is_read else source, links=addresses)
-
-
-_LINKS = re.compile(
+# What lists of the files that hold the rows are called.
+OF_FILES = re.compile(
     "(results?|output|export|download|data|external|(pre)?signed)?(files|parts|chunks|urls|uris|links|shards)"
 )
 _LINK_NAME = re.compile("(?!next).*(url|uri|href|link|location|path|file)")
 _LINK = re.compile(r"(https?:/)?/\S+|(s3|gs|abfss?|hdfs)://\S+")
 
 
+def _links_of(value: Any) -> list[str]:
+    """Return the addresses that all items of a list are, or have."""
+    few = value if isinstance(value, list) and len(value) <= 10_000 else []
+    links = list(filter(None, map(_link_of, few)))
+    return links if len(links) == len(few) else []
+
+
 def _link_of(item: Any) -> str | None:
     """Return the one address that an item of a list is, or has: a link that says its relation is of something else."""
     if isinstance(item, Mapping):
-        named = by_bare(item, 20)
+        named = by_bare(item)
         texts = [value for name, value in named.items() if _LINK_NAME.match(name)]
         is_row = has_address(named) or named.keys() & {"rel", "name", "title"}
         item = None if is_row or len(texts) != 1 else texts[0]

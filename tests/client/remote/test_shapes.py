@@ -990,6 +990,15 @@ JOBS: dict[str, dict[str, list[bytes]]] = {
         "GET /files/0": [reply(ROWS[:10])],
         "GET /files/1": [reply(ROWS[10:])],
     },
+    "files in a manifest": {
+        RUN: [
+            reply(
+                {**JOB, "manifest": {"files": ["/files/0", "/files/1"], "chunks": [{"rows": 10}]}}
+            )
+        ],
+        "GET /files/0": [reply(ROWS[:10])],
+        "GET /files/1": [reply(ROWS[10:])],
+    },
     "pages of what was polled": {
         RUN: [reply({"id": "r", "status": "queued"})],
         "GET /v1/segment/r": [reply({**JOB, "id": "r", "rows": ROWS[:20], "next_cursor": "c"})],
@@ -1213,6 +1222,30 @@ def test_an_answer_of_too_many_objects_is_refused_and_its_rows_can_be_named(serv
         Client(server.url, KEY, settings=settings()).export_json("abc")
     told = Client(server.url, KEY, settings=settings(remote={"paths": {"rows": "data"}}))
     assert told.export_json("abc")["address"].tolist() == ADDRESSES
+
+
+@pytest.mark.parametrize(
+    "hits",
+    [
+        ["https://a.example/1", "https://a.example/2"],
+        [{"n": 1, "file": "/1"}, {"n": 2, "file": "/2"}],
+    ],
+    ids=["texts", "objects"],
+)
+def test_the_hits_of_a_search_are_no_files_though_each_is_a_link(server, client, hits):
+    server.script("POST /v1/search", reply({"results": hits}))
+    rows = [hit if isinstance(hit, dict) else {"value": hit} for hit in hits]
+    assert client.search_nfts("ape").to_dict("records") == rows
+    assert [request.path for request in server.requests] == ["/v1/search"]
+
+
+def test_lists_of_links_beside_rows_are_of_something_else(server, client):
+    server.script(
+        "GET /v1/segment/abc/json",
+        reply({"rows": ROWS[:2], "images": ["/1", "/2"], "logos": ["/3"]}),
+    )
+    server.script("GET /v1/segment/abc", reply({}, 404))
+    assert client.export_json("abc").to_dict("records") == ROWS[:2]
 
 
 def test_an_address_of_rows_beside_an_id_leads_nowhere_that_a_redirect_may_not(server, client):
