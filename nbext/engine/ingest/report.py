@@ -42,6 +42,10 @@ ODDITIES = {
         "rows without a log index: identified by their transactions, addresses and amounts; where two files "
         "have equal ones, as many count as one file has",
     ),
+    "unindexed_alike": (
+        "of these counts beside its equal in the file: if that is made of pages that overlap, give each its own file",
+        "of these count beside their equals in a file: if that is made of pages that overlap, give each its own file",
+    ),
     "unnumbered": (
         "row without a block number: its time, in seconds since 1970, is its block",
         "rows without block numbers: their times, in seconds since 1970, are their blocks",

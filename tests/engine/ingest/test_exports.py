@@ -211,6 +211,25 @@ def test_the_same_transfers_in_three_of_etherscans_forms_are_counted_once(data, 
     assert everything(data)[0] == before[0]
 
 
+def test_pages_that_overlap_are_counted_once_each_in_its_file_and_said_of_one_made_of_them(
+    data, tmp_path, log
+):
+    made = [log(0, 1, 9, tx=5), log(1, 2, 4, tx=6), log(1, 3, 5, tx=7), log(2, 3, 1, tx=8)]
+    etherscan(tmp_path / "1.csv", made[:3])
+    etherscan(tmp_path / "2.csv", made[1:])
+    report = take(data, tmp_path / "1.csv", tmp_path / "2.csv")
+    assert (report.new, report.odd["duplicates"], report.odd["unindexed"]) == (4, 2, 6)
+    assert "unindexed_alike" not in report.odd
+    etherscan(tmp_path / "one.csv", [*made[:3], *made[1:]])
+    report = take(tmp_path / "other", tmp_path / "one.csv")
+    assert (report.new, report.odd["duplicates"]) == (6, 0)
+    [said] = [line for line in report.lines() if "pages that overlap" in line]
+    assert said == (
+        "  2 of these count beside their equals in a file: if that is made of pages that overlap, give "
+        "each its own file"
+    )
+
+
 def test_a_newest_first_export_of_nfts_ends_with_their_last_owners(data, tmp_path):
     rows = [
         [*start(n, n, n + 1, block), wallet(2000), "Apes", "APE", "7", "721", "1"]

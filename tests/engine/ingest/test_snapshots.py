@@ -505,6 +505,43 @@ def test_an_older_snapshot_changes_nothing_of_a_newer_one_in_whatever_order_they
         assert tables.balances() == {(TOKEN, wallet(1)): 201, (wallet(1001), wallet(2)): 7}
 
 
+@pytest.mark.parametrize("first", ["january", "february"])
+def test_of_two_dated_snapshots_of_a_block_the_later_counts_in_whatever_order_they_come(
+    data, tmp_path, first
+):
+    days = {"january": (wallet(1), "1", 1_738_281_600), "february": (wallet(2), "2", 1_740_700_800)}
+    for name in sorted(days, reverse=first == "january"):
+        *row, seconds = days[name]
+        path = holders(tmp_path / f"{name}.csv", row, header="address,balance")
+        report = take(data, path, options=options(0, block=None, date=seconds))
+    left = "balances skipped, because a newer snapshot was ingested before"
+    assert report.odd.get(left, 0) == (first == "february")
+    with Tables(data) as tables:
+        assert tables.balances() == {(TOKEN, wallet(2)): 2}
+
+
+@pytest.mark.parametrize("written", ["block", "date"])
+def test_parts_of_one_snapshot_in_several_files_are_refused_since_the_last_would_stand_for_all(
+    data, tmp_path, written
+):
+    parts = [
+        holders(tmp_path / f"page{n}.csv", (wallet(n), n), header="address,balance") for n in (1, 2)
+    ]
+    given = options(0, **{"block": None, written: 1_600_000_100})
+    with pytest.raises(IngestError) as caught:
+        take(data, *parts, options=given)
+    assert str(caught.value) == (
+        f"{parts[1]}: its holders of {TOKEN} are of the same moment as those of {parts[0]}, and would take their "
+        "place. Write the parts of one snapshot to one file, and ingest two snapshots one after the other."
+    )
+    whole = holders(
+        tmp_path / "whole.csv", *((wallet(n), n) for n in (1, 2)), header="address,balance"
+    )
+    take(data, whole, options=given)
+    with Tables(data) as tables:
+        assert tables.balances() == {(TOKEN, wallet(1)): 1, (TOKEN, wallet(2)): 2}
+
+
 def test_of_a_wallets_balances_at_several_blocks_the_last_one_counts_also_where_it_is_zero(
     data, tmp_path
 ):

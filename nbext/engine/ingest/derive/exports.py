@@ -30,11 +30,10 @@ def reshape(stage: Stage, file: FileTable, options: SnapshotOptions) -> None:
     """
     rows.check_columns(stage, file)
     if file.has("type"):
-        others = stage.value(
-            f"SELECT count(*) FROM {file.relation} "
+        stage.run(
+            f"INSERT INTO odd SELECT {file.number}, '{OTHERS}', count(*) FROM {file.relation} "
             f"WHERE {file.text('type')} IS DISTINCT FROM 'token_transfer'"
         )
-        stage.run("INSERT INTO odd VALUES (?, ?, ?)", [file.number, OTHERS, others])
     if not file.has("contract") or any(map(file.has, ("ids", "standard"))):
         _reshape(stage, file, options)
     if file.has("value") and (file.has("count") or not file.has("log_index")):

@@ -131,19 +131,18 @@ def merge_facts(stage: Stage) -> None:
     newest = ", ".join(
         f"first({c} ORDER BY seq DESC) FILTER ({c} IS NOT NULL) AS {c}" for c in FIELDS
     )
-    stage.run(
-        f"CREATE TABLE settled AS SELECT chain_id, address, source, seq // {OF_A_FILE} * {OF_A_FILE} AS seq, "
-        f"{newest} FROM facts GROUP BY 1, 2, 3, 4 ORDER BY 1, 2, 3, 4"
-    )
     stage.run("CREATE SCHEMA IF NOT EXISTS out.ingest")
     stage.run(
-        f"CREATE OR REPLACE TABLE out.ingest.facts AS SELECT {', '.join(FACTS)} FROM settled ORDER BY 1, 2, 3, 4"
+        "CREATE OR REPLACE TABLE out.ingest.facts AS SELECT chain_id, address, source, "
+        f"seq // {OF_A_FILE} * {OF_A_FILE} AS seq, {newest} FROM facts GROUP BY 1, 2, 3, 4 ORDER BY 1, 2, 3, 4"
     )
     best = ", ".join(
         f"first({c} ORDER BY {_PRIORITY}, seq DESC) FILTER ({c} IS NOT NULL) AS {c}" for c in FIELDS
     )
-    stage.run(f"CREATE TABLE known AS SELECT chain_id, address, {best} FROM settled GROUP BY 1, 2")
-    stage.drop("facts", "settled")
+    stage.run(
+        f"CREATE TABLE known AS SELECT chain_id, address, {best} FROM out.ingest.facts GROUP BY 1, 2"
+    )
+    stage.drop("facts")
     check_decimals(stage)
 
 
@@ -220,13 +219,12 @@ def disagreements(stage: Stage) -> list[str]:
 
 def known_decimals(stage: Stage, file: FileTable, address: str) -> tuple[int | None, bool]:
     """Return the decimals of a file's contract, and whether metadata has them: not only a snapshot taken with them."""
-    key = [file.chain, address]
-    stated = stage.value(
-        "SELECT count(decimals) > 0 FROM out.ingest.facts "
-        "WHERE chain_id = ? AND address = ? AND source <> 'snapshot'",
-        key,
+    [(found, stated)] = stage.rows(
+        """
+        SELECT (SELECT decimals FROM known WHERE chain_id = $1 AND address = $2), count(decimals) > 0
+        FROM out.ingest.facts WHERE chain_id = $1 AND address = $2 AND source <> 'snapshot'""",
+        [file.chain, address],
     )
-    found = stage.value("SELECT decimals FROM known WHERE chain_id = ? AND address = ?", key)
     return found, stated
 
 

@@ -163,9 +163,8 @@ def take_rows(stage: Stage, file: FileTable) -> None:
     IngestError
         No row can be parsed.
     """
-    for column, what in (("log_index", "unindexed"), ("block", "unnumbered")):
-        if not file.has(column):
-            stage.run("INSERT INTO odd VALUES (?, ?, ?)", [file.number, what, file.rows])
+    if not file.has("block"):
+        stage.run("INSERT INTO odd VALUES (?, 'unnumbered', ?)", [file.number, file.rows])
     spell_hex(stage, file.relation, file.text("value"))
     stage.run(
         "INSERT INTO incoming "
@@ -241,6 +240,9 @@ def _without_log_index(stage: Stage, file: FileTable) -> tuple[str, str, str, st
         many = f"{file.text('standard')} = 'ERC1155'" if file.has("standard") else "true"
         same += f", CASE WHEN {many} THEN {file.whole('count')} END"
     tx = file.text("tx")
+    stage.run(f"""
+        INSERT INTO odd SELECT {file.number}, unnest(['unindexed', 'unindexed_alike']),
+            unnest([count(*), count(*) - count(DISTINCT ({same}))]) FROM {file.relation}""")
     # Counted, since one transaction can move the same amount between the same two wallets twice.
     nth = f"row_number() OVER (PARTITION BY {same} ORDER BY row)"
     key = f"CASE WHEN length({tx}) = 66 THEN md5(concat_ws('|', {same}, {nth}))::UUID END"

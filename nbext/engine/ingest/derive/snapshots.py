@@ -225,10 +225,8 @@ def _keep_the_latest(stage: Stage, file: FileTable, *, by_id: bool) -> None:
 
 
 def _leave_out(stage: Stage, file: FileTable, why: str, which: str) -> None:
-    number = stage.value(f"SELECT count(*) {which}")
-    stage.run("INSERT INTO odd VALUES (?, ?, ?)", [file.number, why, number])
-    if number:
-        stage.run(f"DELETE {which}")
+    stage.run(f"INSERT INTO odd SELECT {file.number}, '{why}', count(*) {which}")
+    stage.run(f"DELETE {which}")
 
 
 def _add(stage: Stage, file: FileTable, moment: _Moment, *, by_id: bool) -> None:
@@ -303,8 +301,13 @@ def place_snapshots(stage: Stage) -> Conflict | None:
     """Create ``newest``: of each contract the newest snapshot, and its block.
 
     The block of a snapshot with a time is the last one that the data has up to then. Of two snapshots of one block the
-    one ingested later counts. Returns the error of one of whose time the data does not say which blocks are up to then:
-    the next block has no time, and may be from before it or after.
+    later one counts, by their times, else the one ingested later. Returns the error of one of whose time the data does
+    not say which blocks are up to then: the next block has no time, and may be from before it or after.
+
+    Raises
+    ------
+    IngestError
+        Two files of this run have one of the same moment, as the pages of a service's answer do.
     """
     stage.run("""
         CREATE TABLE made AS SELECT source, chain_id, contract, any_value(block) AS known, any_value(seconds) AS seconds
@@ -322,7 +325,7 @@ def place_snapshots(stage: Stage) -> Conflict | None:
             ON n.chain_id = m.chain_id AND m.passed < n.block""")
     stage.run(
         "CREATE TABLE newest AS FROM placed "
-        "QUALIFY row_number() OVER (PARTITION BY chain_id, contract ORDER BY block DESC, source DESC) = 1"
+        "QUALIFY row_number() OVER (PARTITION BY chain_id, contract ORDER BY block DESC, seconds DESC, source DESC) = 1"
     )
     newest = "SELECT (chain_id, contract, source) FROM newest"
     facts.check_decimals(stage, which=f"(chain_id, address, number) IN ({newest})")
@@ -332,8 +335,20 @@ def place_snapshots(stage: Stage) -> Conflict | None:
         WHERE o.source >= ? AND n.source < o.source GROUP BY 1""",
         [OLDER, stage.first],
     )
-    lost = "SELECT min(source) FROM placed WHERE lost"
-    source = stage.value(f"{lost} AND source >= {stage.first}") or stage.value(lost)
+    for contract, part, source in stage.rows(
+        "SELECT contract, min(source), max(source) FROM placed WHERE source >= ? "
+        "GROUP BY chain_id, contract, block, seconds HAVING count(*) > 1 ORDER BY 2, 1 LIMIT 1",
+        [stage.first],
+    ):
+        path, other = (short_path(stage.paths[one]) for one in (source, part))
+        raise IngestError(
+            f"{path}: its holders of {contract} are of the same moment as those of {other}, and would take their "
+            "place. Write the parts of one snapshot to one file, and ingest two snapshots one after the other.",
+            path=stage.paths[source],
+        )
+    source = stage.value(
+        "SELECT source FROM placed WHERE lost ORDER BY source < ?, source LIMIT 1", [stage.first]
+    )
     stage.drop("made")
     if source is None:
         return None
