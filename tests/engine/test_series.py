@@ -40,6 +40,8 @@ ONE_BY_ONE = {
     "activity_transfers",
     "exclude_nothing",
 }
+# A span counts back from the block that is asked: a series has one block since which wallets held, that of the last.
+SINCE = {"5d": forms.LAST - 5 * 24, "4d": forms.LAST - 4 * 24}
 # Blocks after those since which some of the forms ask.
 LATE = range(150, forms.LAST)
 
@@ -59,7 +61,11 @@ def dataset(data_dir):
 
 
 def plan_of(name, dataset, block):
-    request = {"operator": "AND", "filters": {**forms.FORMS[name], "asOf": block}, "limit": 0}
+    filters = {
+        key: {**one, "heldSince": SINCE[one["heldSince"]]} if "heldSince" in one else one
+        for key, one in forms.FORMS[name].items()
+    }
+    request = {"operator": "AND", "filters": {**filters, "asOf": block}, "limit": 0}
     return language.resolve(
         language.parse(request), dataset, saved={"stored": forms.STORED}.get, lists=forms.LISTS.get
     )
