@@ -13,7 +13,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise, takewhile
 from typing import TYPE_CHECKING, Any
@@ -38,6 +38,8 @@ from nbext.language.fields import (
     MAX_DEPTH,
     MAX_EXPLAINED,
     ONLY_AMOUNT,
+    Time,
+    TimeRange,
 )
 from nbext.language.lookup import Context, SavedRequest, StoredLists, Unresolved, own_chain
 from nbext.language.model import (
@@ -125,13 +127,30 @@ def resolve(
 
 def learn_times(queries: Sequence[ParsedQuery], dataset: Dataset) -> None:
     """Have the times of many queries looked up at once: one by one they take longer than the queries themselves."""
+    clock, spans = dataset.clock, set[int]()
     asked: dict[int, list[int]] = {}
     for query in queries:
         chain, time = own_chain(query), query.scope.as_of
-        if time and (stamp := time.seconds(dataset.clock.last(chain.id)[1])) is not None:
+        if time and (stamp := time.seconds(clock.last(chain.id)[1])) is not None:
             asked.setdefault(chain.id, []).append(stamp)
+            spans.update(_spans(query.root))
     for chain_id, stamps in asked.items():
-        dataset.clock.learn(chain_id, stamps)
+        clock.learn(chain_id, stamps)
+        # Each is counted back from the block of each of these; what begins then is after the second before.
+        blocks = [clock.block_at(chain_id, stamp) for stamp in stamps if spans]
+        ends = [clock.moment(chain_id, one)[0] for one in blocks if one is not None]
+        backs = [back + early for back in spans for early in (0, 1)]
+        clock.learn(chain_id, [end - back for end in ends if end for back in backs])
+
+
+def _spans(node: Parsed) -> Iterator[int]:
+    if isinstance(node, ParsedGroup):
+        for child in node.children:
+            yield from _spans(child)
+        return
+    for value in node.values.values():
+        both = (value.after, value.before) if isinstance(value, TimeRange) else (value,)
+        yield from (one.back for one in both if isinstance(one, Time) and one.back is not None)
 
 
 def balance(plan: Plan, name: str | None = None) -> tuple[Column, Question] | None:

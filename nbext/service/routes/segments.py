@@ -92,7 +92,8 @@ async def profile_segment(caller: Executor) -> Response:
     body = await read_body(caller, wire.ProfileRequest)
     base = body.get("base")
     profile = {"base": base and {**base, "limit": 0}, "least": body.get("least", wire.LEAST)}
-    return await _executed(caller, {**body, "limit": 0, "profile": profile})
+    segment = {name: value for name, value in body.items() if name not in ("base", "least")}
+    return await _executed(caller, {**segment, "limit": 0, "profile": profile})
 
 
 @router.post(wire.CHANGES)
@@ -149,8 +150,8 @@ async def _executed(
     caller.held.close()
     caller.note("segment.execute", found.segment.id)
     segment = await _finished(caller, found.segment, container.limits.wait_seconds, found.job)
-    if not segment.finished:
-        # It was queued in haste, and its id is to outlive a power cut.
+    if not segment.finished or (claim and cached):
+        # What was entered in haste, and by no result since, is to outlive a power cut: its id, or the claim on it.
         await container.wait_for(segments.store.touch, segment.id)
     # The caller's own words, not those of whoever asked for the same segment first.
     segment = found.in_words(segment)

@@ -107,7 +107,7 @@ class StoredFiles:
     def strays(self, age: float) -> Iterator[Path]:
         """Yield what was last changed before ``age`` (seconds since 1970) and may belong to nothing.
 
-        Results, of which another service may be about to register a younger one; and what was being written.
+        Results, of which another service may be writing a younger one; and parts of lists and of marks.
         """
         with os.scandir(self.folder) as entries:
             for entry in entries:

@@ -1,6 +1,6 @@
 """The folder of results, which are immutable Arrow files, and their rows as JSON pages, CSV and Arrow.
 
-A file is written once, flushed, named, and never changed. Its SHA-256 is stored in the registry and compared
+A file is written once, flushed, entered in the registry, and never changed. Its SHA-256 is stored there and compared
 before the first read of this process (`nbext.service.segments.files`): bytes that changed are set aside, never served.
 
 Rows go out piece by piece, so that the first bytes are sent at once. A result has an address column and numbers only,

@@ -286,7 +286,7 @@ class SegmentStore:
         # A count needs no rows and is quick.
         priority = 0 if request["limit"] == 0 else 1
         # Two callers may ask for one segment at once, in two services: one of them enters it, the other finds it. It is
-        # on the disk with its result; whoever answers that it runs has it written first, by `touch`.
+        # on the disk with its result; whoever answers without a new one has it written first, by `touch`.
         with self._database.write(alone=True, lasting=False) as db:
             # An old claim gives way; a young one has to be of the same body, and of the segment that the caller knows.
             former = _claimed(db, claim, now) if claim else segment_id

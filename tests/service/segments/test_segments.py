@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from nbext.core import wire
 from nbext.core.strict_json import canonical_json
 from nbext.engine.dataset import Cancel, QueryResult, Question
 from nbext.engine.open import open_dataset
@@ -205,7 +206,8 @@ def test_one_idempotency_key_is_one_segment_however_often_it_comes(service):
 def test_a_profile_and_changes_are_one_segment_under_one_idempotency_key(service, path):
     body = {"filters": HOLDERS["filters"], **({"since": "30d"} if path == "/changes" else {})}
     headers = {"Idempotency-Key": path[1:]}
-    first, again = (service.post(path, body, headers=headers) for _ in range(2))
+    usual = {} if path == "/changes" else {"least": wire.LEAST}
+    first, again = (service.post(path, each, headers=headers) for each in (body, body | usual))
     assert [each.headers.get("Idempotency-Replayed") for each in (first, again)] == [None, "true"]
     assert first.json()["id"] == again.json()["id"]
     refused = service.post("/v1/segment/execute", HOLDERS, headers=headers)
@@ -240,6 +242,24 @@ def test_the_plan_alone_that_was_made_first_gives_way_to_a_new_one(service, monk
 
 def plan_known(service, dataset, asked):
     return service.container.segments.planned.get(dataset, {}).get(canonical_json(asked))
+
+
+def test_the_times_of_many_points_and_of_their_spans_are_looked_up_together(service, monkeypatch):
+    dataset = service.container.generations.newest
+    filters = {
+        "token": {"token": "UNI", "heldSince": "30d"},
+        "transfer": {"token": "UNI", "after": "14d", "before": "1d"},
+        "activity": {"last": {"before": "2d"}},
+    }
+    bodies = [{"filters": {**filters, "asOf": f"{number}d"}} for number in range(1, 31)]
+    read, statements = dataset.clock._read, []
+    monkeypatch.setattr(
+        dataset.clock, "_read", lambda write: statements.append(write) or read(write)
+    )
+    planner = service.container.segments.planner(dataset, None, Cancel(), private=True)
+    assert len(planner.plans(bodies)) == 30
+    # The points', and those that their spans begin and end at; and whether blocks have times at all.
+    assert len(statements) <= 3
 
 
 @pytest.mark.parametrize("name", ["", "a b", "x" * 256, "é"])
@@ -682,8 +702,13 @@ def test_a_segment_waits_for_the_disk_before_its_id_is_told_and_where_it_is_awai
     slow.execute(body(1))
     changes.clear()
     slow.execute(body(2))
-    trace(slow.container.database, None)
     assert changes == ["NORMAL INSERT segments", "NORMAL UPDATE status", "FULL UPDATE status"]
+    changes.clear()
+    again = slow.post("/v1/segment/execute", body(2), headers={"Idempotency-Key": "call"})
+    trace(slow.container.database, None)
+    assert (again.status_code, again.json()["status"]) == (200, "completed")
+    assert changes[0] == "NORMAL INSERT idempotency"
+    assert "FULL UPDATE used_at" in changes
 
 
 def test_memory_is_given_back_after_every_answer_of_the_engine(service, monkeypatch):
