@@ -167,8 +167,8 @@ class Scheduler:
         self._held = False
         # Whether the registry may have segments as running here that nobody runs.
         self._in_doubt = False
-        # Set when a segment, or a request that asks the engine, has ended here, and nothing refers to its answer.
-        self.ended = threading.Event()
+        # Set when a segment has ended here; when nothing refers to its answer, or to that of a request, any more.
+        self.ended, self.freed = threading.Event(), threading.Event()
         self.stopping = False
         self._threads = [
             threading.Thread(target=self._work, name=f"nbext-job-{number}", daemon=True)
@@ -320,6 +320,7 @@ class Scheduler:
         # Outside of the condition: what waits for it runs in this thread, and may ask for the condition itself.
         job.done.set_result(None)
         self.ended.set()
+        self.freed.set()
 
     def _run_to_end(self, job: SegmentJob) -> None:
         try:

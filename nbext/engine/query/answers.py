@@ -218,11 +218,10 @@ class Answers:
                 alone |= dict.fromkeys(alike, number)
                 for place in joined.intersection(alike):
                     add(place, held.at(point))
-        sets = {
-            place: question.wallets(self._builder()).tree
-            for place, question in enumerate(questions)
-            if place not in alone
-        }
+        others = {place: question for place, question in enumerate(questions) if place not in alone}
+        for question in others.values():
+            self._widen(question, 0)
+        sets = {place: question.wallets(self._builder()).tree for place, question in others.items()}
         self._ahead(list(sets.values()))
         for place, one in sets.items():
             self._cancel.check()
@@ -352,8 +351,13 @@ class Answers:
         }
         answered = f"the first {limit:,} by {by} are returned" if limit else "they are only counted"
         texts = {"sql": f"{formula}; {answered}", "plan": ""}
+        # What is read for a set and for a column is one statement.
+        shown = dict[str, tuple[list[str], Sql | WalletList]]()
         for name, one in {**sets_read, **columns}.items():
+            shown.setdefault(repr(one), ([], one))[0].append(name)
+        for names, one in shown.values():
             self._cancel.check()
+            name = ", ".join(names)
             if isinstance(one, WalletList):
                 texts["sql"] += f"\n\n-- {name}: the {one.wallets:,} wallets of the list {one.id}"
                 continue
@@ -387,12 +391,13 @@ class Answers:
         )
 
     def _widen(self, question: Question, limit: int) -> None:
-        """Note which sets are read with a small column, where rows are returned."""
-        for column in question.columns if limit else ():
+        """Note which sets are read with a small column: where rows are returned, or were."""
+        for column in question.columns:
             if column.kind != "match" and column.holders <= _READ_WHOLE:
                 wider = self._statement(column, np.empty(0, np.int32))
-                rows = wider.text.partition(" FROM ")[2]
-                self._wider[repr(replace(wider, text=f"SELECT wallet FROM {rows}"))] = wider
+                if limit or repr(wider) in self._data.sets:
+                    rows = wider.text.partition(" FROM ")[2]
+                    self._wider[repr(replace(wider, text=f"SELECT wallet FROM {rows}"))] = wider
 
     def _wallets_of(self, leaf: Leaf) -> Wallets:
         wallets: Wallets = self._kept(self._wider.get(repr(leaf), leaf))["wallet"].to_numpy()

@@ -203,7 +203,7 @@ async def _in_turn(
 ) -> Response:
     """Answer with what work makes of a body of a shape, when it is the key's turn; it ends when the caller hangs up."""
     body, key, container = await read_body(caller, shape), caller.key, caller.container
-    caller.held.callback(caller.segments.scheduler.ended.set)
+    caller.held.callback(caller.segments.scheduler.freed.set)
 
     def on_data(cancel: Cancel) -> Any:
         with container.generations.acquire() as dataset:

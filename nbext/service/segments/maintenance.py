@@ -130,13 +130,16 @@ class Maintenance:
         return before is not None and abs(epoch - before) < _JUMP
 
     def _make_room(self) -> None:
-        """Give back what segments took that have ended: memory, and where their results are too much, older ones."""
-        ended = self._segments.scheduler.ended
-        if not ended.is_set():
+        """Give back what answers took that nobody refers to: memory, and where results are too much, older ones."""
+        scheduler = self._segments.scheduler
+        if not scheduler.freed.is_set():
             return
-        ended.clear()
+        scheduler.freed.clear()
         # Not after each segment: to have the system make the same pages again is a tenth of the work of a large one.
         give_back_memory()
+        if not scheduler.ended.is_set():
+            return
+        scheduler.ended.clear()
         most = self._segments.database.policy.keep_bytes
         # A folder that is in doubt is left alone.
         if not self.trouble() and self._segments.store.stored_bytes() > most:

@@ -712,20 +712,30 @@ def test_a_segment_waits_for_the_disk_before_its_id_is_told_and_where_it_is_awai
 
 
 def test_memory_is_given_back_after_every_answer_of_the_engine(service, monkeypatch):
-    given = threading.Semaphore(0)
+    class Counted(threading.Event):
+        times = 0
+
+        def set(self):
+            self.times += 1
+            super().set()
+
+    given, freed = threading.Semaphore(0), Counted()
     monkeypatch.setattr("nbext.service.segments.maintenance.give_back_memory", given.release)
+    monkeypatch.setattr(service.container.segments.scheduler, "freed", freed)
     asked = {"filters": HOLDERS["filters"]}
-    for path, sent in (
-        ("/explain", asked),
-        ("/funnel", asked),
-        ("/counts", {"segments": [asked], "counts": [[0]]}),
-        ("/holdings", {"wallets": [USDC]}),
+    for number, (path, sent) in enumerate(
+        (
+            ("/explain", asked),
+            ("/funnel", asked),
+            ("/counts", {"segments": [asked], "counts": [[0]]}),
+            ("/holdings", {"wallets": [USDC]}),
+            ("/v1/segment/execute", {**HOLDERS, "limit": 77}),
+        )
     ):
-        eventually(lambda: not service.container.segments.scheduler.ended.is_set())
-        while given.acquire(blocking=False):
-            pass
         assert service.post(path, sent).status_code == 200, path
-        assert given.acquire(timeout=30), path
+        eventually(lambda most=number: freed.times > most)
+    assert freed.times == 5
+    assert given.acquire(timeout=30)
 
 
 def test_a_stored_answer_is_given_with_the_warnings_of_its_callers_own_words(service):
