@@ -52,7 +52,7 @@ _AMOUNT = rf"{_DIGITS}(\.{_DIGITS})?"
 _SCIENTIFIC = rf"{_AMOUNT}[eE]\+?([0-9]{{1,2}})"
 _UINT256 = "0 to 2^256-1"
 _A_TIME = (
-    'Write a date such as "2024-06-30" or "2024-06-30T12:00:00Z" (UTC), a span back from the data\'s last block '
+    'Write a date such as "2024-06-30" or "2024-06-30T12:00:00Z" (UTC), a span back from the last block or asOf '
     'such as "90d", "12h" or "4w", or a block number.'
 )
 # A span as people write it elsewhere, and how many hours or days its unit has.

@@ -18,8 +18,8 @@ from tests.reference.language_page import CODES
 
 ALLOWED = ", ".join([*CONDITIONS, "all", "any", "not"])
 A_TIME = (
-    'a time. Write a date such as "2024-06-30" or "2024-06-30T12:00:00Z" (UTC), a span back from the data\'s last '
-    'block such as "90d", "12h" or "4w", or a block number.'
+    'a time. Write a date such as "2024-06-30" or "2024-06-30T12:00:00Z" (UTC), a span back from the last '
+    'block or asOf such as "90d", "12h" or "4w", or a block number.'
 )
 DIGITS = 'Write its digits as text, such as "1000" or "0.5".'
 AN_AMOUNT = f"an amount. {DIGITS}"

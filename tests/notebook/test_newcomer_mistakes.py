@@ -222,7 +222,7 @@ ethereum USDC""",
     "a time in words": (
         """%%segment_query
 {"token": {"token": "UNI", "heldSince": "last year"}}""",
-        """InvalidSegment: /filters/token/heldSince: 'last year' is not a time. Write a date such as "2024-06-30" or "2024-06-30T12:00:00Z" (UTC), a span back from the data's last block such as "90d", "12h" or "4w", or a block number.
+        """InvalidSegment: /filters/token/heldSince: 'last year' is not a time. Write a date such as "2024-06-30" or "2024-06-30T12:00:00Z" (UTC), a span back from the last block or asOf such as "90d", "12h" or "4w", or a block number.
   line 2, column 28:
     {"token": {"token": "UNI", "heldSince": "last year"}}
                                ^""",
@@ -950,7 +950,7 @@ SELECT address FROM holders""",
     "a date in another order": (
         """%%segment_query
 {"token": {"token": "UNI", "heldSince": "31.12.2024"}}""",
-        """InvalidSegment: /filters/token/heldSince: '31.12.2024' is not a time. Write a date such as "2024-06-30" or "2024-06-30T12:00:00Z" (UTC), a span back from the data's last block such as "90d", "12h" or "4w", or a block number.
+        """InvalidSegment: /filters/token/heldSince: '31.12.2024' is not a time. Write a date such as "2024-06-30" or "2024-06-30T12:00:00Z" (UTC), a span back from the last block or asOf such as "90d", "12h" or "4w", or a block number.
   line 2, column 28:
     {"token": {"token": "UNI", "heldSince": "31.12.2024"}}
                                ^""",

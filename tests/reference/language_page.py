@@ -34,7 +34,7 @@ RULES = (
     "by a holder snapshot, or as an NFT's owner from the beginning. A segment without such a condition has its own "
     "chain. A `not` that stands alone, or in an OR, means: every wallet seen that does not match it.",
     "Times are ISO-8601 in UTC, or spans such as `90d`, `12h` and `4w` that count back from the data's last block, "
-    "which beside `asOf` is that of `asOf`, or block numbers. A date without a time of day is its whole day: `after` "
+    "or from `asOf` where there is one, or block numbers. A date without a time of day is its whole day: `after` "
     "and `heldSince` begin at its 00:00, "
     "`before` and `asOf` end with it. They do not depend on the time of day: the answer says which block it is for. "
     "`asOf` is one moment for every chain; a block number is one of the segment's own chain: that of its `chain`; "
@@ -53,10 +53,10 @@ RULES = (
     "candidates. Addresses may be written in any case; a mixed-case address must carry its right EIP-55 checksum.",
     "A condition may name its own chain, so a segment may cross chains: a wallet is the same address on each.",
     "A saved segment has its own chain, `exclude` and, where it has one, `asOf`; its limit does not matter.",
-    f"At most {MAX_CONDITIONS} conditions, those of saved segments counted, groups {MAX_DEPTH} deep, {MAX_LIST:,} "
-    + "members of a list; "
+    f"At most {MAX_CONDITIONS} conditions, those of saved segments counted, groups {MAX_DEPTH} deep; a list has at "
+    + f"most {MAX_LIST:,} members, "
     + ", ".join(
-        f"of `{field.name}` {field.most:,}"
+        f"`{field.name}` {field.most:,}"
         for condition in CONDITIONS.values()
         for field in condition.fields
         if field.most != MAX_LIST

@@ -6,7 +6,7 @@ const WHOLE = new Intl.NumberFormat("en", { maximumFractionDigits: 0 });
 const TINY = new Intl.NumberFormat("en", { maximumSignificantDigits: 6, notation: "scientific" });
 const PERCENT = new Intl.NumberFormat("en", { maximumSignificantDigits: 4, style: "percent" });
 const NUMBER = /^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i;
-const TIME = /^(\d{4}-\d\d-\d\d)(?:[T ](\d\d:\d\d(?::\d\d)?)((?<=:\d\d:\d\d)\.\d+)?(Z|[+-]\d\d:\d\d)?)?$/i;
+const TIME = /^(\d{4}-\d\d-\d\d)(?:[T ](?!\d\d:\d\d\.)(\d\d:\d\d(?::\d\d)?)(\.\d+)?(Z|[+-]\d\d:\d\d)?)?$/i;
 const GROUPED = /^-?\d{1,3}([,_]\d{3})+(\.\d+)?$/;
 
 /** @param {string} text */
