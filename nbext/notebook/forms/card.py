@@ -122,14 +122,18 @@ class Card(Form):
             # These rows are the first by address, or whichever the user left.
             if is_cut:
                 of = f" (of the {len(self.frame):,} rows here)"
-            if is_cut and self.client.is_ours and about.get("address"):
+            unit = about.get("unit")
+            # In the unit of a token, or of a collection's tokens.
+            is_held = column.has_unit or unit == "token" or about["type"] == "integer"
+            if is_cut and self.client.is_ours and about.get("address") and is_held:
                 # Where they cannot be counted the card shows how much is in the rows here, and says so.
                 with suppress(NbextError):
                     bins, _ = counted(self.client, *self.asked, about)
                     of = f" (of all {sum(one['count'] for one in bins):,} wallets)"
             if bins:
-                head = visible(about.get("symbol") or "amount", 20)
-                yield section(f"How much: {column.name}{of}", bars_html(bins, head))
+                head = visible((not is_held and unit) or about.get("symbol") or "amount", 20)
+                name = column.name.removesuffix("_raw" * column.has_unit)
+                yield section(f"How much: {name}{of}", bars_html(bins, head))
 
 
 class HistoryCard(Form):

@@ -44,11 +44,13 @@ def in_background(task: Callable[[], T], name: str, *, daemon: bool = True) -> F
 def how_far(progress: Progress) -> tuple[str, float | None]:
     """Return how far a call is, and how much of it is done, from 0 to 1, where that is known."""
     if progress.phase == "running":
-        return visible(progress.status) or "waiting", None
+        return visible(progress.status) or "running", None
+    share = min(1.0, progress.done / progress.total) if progress.total else None
+    # Of fewer bytes the line would say 0.0 MB.
+    if progress.done < 50_000:
+        return "fetching", share
     done = f"{progress.done / 1e6:,.1f} MB"
-    if not progress.total:
-        return done, None
-    return f"{done} of {progress.total / 1e6:,.1f} MB", min(1.0, progress.done / progress.total)
+    return f"{done} of {progress.total / 1e6:,.1f} MB" if progress.total else done, share
 
 
 class Bar:
@@ -63,6 +65,8 @@ class Bar:
     ) -> None:
         self._label, self._view, self._delay = label, view, delay
         self._line: tuple[str, float | None] = "waiting", None
+        # Which a line that was given may say itself.
+        self._says_seconds = True
         self._stop = threading.Event()
         self._drawing: Future[None] | None = None
 
@@ -72,7 +76,7 @@ class Bar:
 
     def at(self, text: str, share: float) -> None:
         """Take a line to show, and how much is done, from 0 to 1."""
-        self._line = visible(text), min(1.0, share)
+        self._line, self._says_seconds = (visible(text), min(1.0, share)), False
 
     def __enter__(self) -> Bar:
         self._started = time.monotonic()
@@ -97,7 +101,8 @@ class Bar:
 
     def _now(self) -> tuple[str, float | None]:
         text, share = self._line
-        return f"{self._label}: {text}, {int(time.monotonic() - self._started)} s", share
+        seconds = f", {int(time.monotonic() - self._started)} s" * self._says_seconds
+        return f"{self._label}: {text}{seconds}", share
 
 
 class NotebookView:

@@ -16,6 +16,7 @@ import pytest
 from nbclient import NotebookClient
 
 import nbext
+from nbext.core.rules import MAX_LIMIT
 from nbext.errors import UsageError, ValidationError
 from nbext.notebook.forms.builder.hits import hits
 from nbext.notebook.forms.card import ContractCard
@@ -484,6 +485,34 @@ def test_a_card_shows_each_amount_once_in_its_tokens_unit(shell):
     assert "_raw" not in alone
 
 
+def test_a_card_counts_all_wallets_of_holdings_alone_and_names_the_unit_of_other_amounts(
+    shell, caplog
+):
+    token = shell.value('%segment {"token": {"token": "UNI"}, "columns": ["share"]} --limit 10')
+    sent = shell.value(
+        '%segment {"transfer": {"nft": "BAYC"}, "columns": ["transferred"]} --limit 10'
+    )
+    unknown = token[["address", "UNI_balance_raw"]].copy()
+    for column in unknown.attrs["nbext"]["columns"][1:]:
+        column["decimals"] = None
+    caplog.set_level("DEBUG", "nbext")
+    everyone = f"(of all {token.attrs['nbext']['matched']:,} wallets)"
+    for table, parts, asked in (
+        (
+            token,
+            [("UNI_balance", everyone, "UNI"), ("UNI_share", "(of the 10 rows here)", "share")],
+            ["ok"],
+        ),
+        (token[["address", "UNI_balance_raw"]], [("UNI_balance", everyone, "UNI")], ["ok"]),
+        (unknown, [("UNI_balance_raw", "(of the 10 rows here)", "raw")], []),
+        (sent, [("transferred", "(of the 10 rows here)", "BAYC")], []),
+    ):
+        card = nbext.show(table)
+        caplog.clear()
+        shown = re.findall(r">How much: (\w+) ([^<]+)<.*?<th[^>]*>([^<]+)</th>", card.body())
+        assert (sorted(shown), re.findall(r"POST /counts: (\w+)", caplog.text)) == (parts, asked)
+
+
 def test_a_card_of_a_table_that_was_changed_shows_what_it_can(shell):
     table = shell.value('%segment {"token": {"token": "USDC"}} --limit 3')
     # Of all wallets the service counts; of these rows nothing can be said.
@@ -719,6 +748,22 @@ def test_each_line_and_group_is_counted_by_itself_wherever_it_is(shell, filters,
     counted = form.lines.shown["counted"]["lines"]
     assert counted == {str(part.id): one for part, one in zip(parts, wanted, strict=True)}
     assert 0 < min(matched) < max(matched) or len(lines) == 1
+
+
+def test_each_of_more_lines_than_one_request_counts_is_counted(shell):
+    bounds = [f"{bound}" for bound in range(1, 151)]
+    form = nbext.segment_form(
+        {"all": [{"token": {"token": "UNI", "balance": {"min": bound}}} for bound in bounds]}
+    )
+    assert form.background.join(60)
+    held = form.client.execute_segment(UNI, limit=MAX_LIMIT)["UNI_balance"]
+    alone = [f"{(held >= float(bound)).sum():,}" for bound in bounds]
+    _, group, *parts = form.edits.now.root.walk()
+    assert form.lines.shown["counted"]["lines"] == {
+        str(group.id): alone[-1],
+        **{str(part.id): one for part, one in zip(parts, alone, strict=True)},
+    }
+    assert len({alone[0], alone[127], alone[-1]}) == 3
 
 
 def test_the_json_beside_the_lines_changes_them_and_what_is_no_json_changes_nothing(shell):

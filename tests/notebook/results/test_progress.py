@@ -26,12 +26,12 @@ class Kept:
         self.closed += 1
 
 
-def drawn_after(*reports):
+def drawn_after(*reports, give=Bar.__call__):
     view = Kept()
     # Drawn for the first time after the reports, however busy the machine is.
     with Bar("segment", view, delay=0.5) as bar:
         for report in reports:
-            bar(report)
+            give(bar, report)
         until = time.monotonic() + 60
         while not view.drawn and time.monotonic() < until:
             time.sleep(0.005)
@@ -51,8 +51,12 @@ def test_a_quick_call_draws_nothing():
     ("reports", "expected"),
     [
         ((), ("segment: waiting, 0 s", None)),
+        ((Progress("running"),), ("segment: running, 0 s", None)),
         ((Progress("running", "queued", "a"),), ("segment: queued, 0 s", None)),
         ((Progress("running", "\x1b[31m", "a"),), ("segment: \\x1b[31m, 0 s", None)),
+        ((Progress("fetching"),), ("segment: fetching, 0 s", None)),
+        ((Progress("fetching", done=49_999, total=100_000),), ("segment: fetching, 0 s", 0.49999)),
+        ((Progress("fetching", done=50_000),), ("segment: 0.1 MB, 0 s", None)),
         ((Progress("fetching", done=1_500_000),), ("segment: 1.5 MB, 0 s", None)),
         (
             (Progress("fetching", done=1_500_000, total=6_000_000),),
@@ -62,6 +66,11 @@ def test_a_quick_call_draws_nothing():
 )
 def test_the_bar_says_what_is_known(reports, expected):
     assert drawn_after(*reports) == expected
+
+
+def test_a_line_that_says_its_own_time_has_no_seconds_beside_it():
+    line = ("12 of 20 blocks, 0:00:12 left", 0.6)
+    assert drawn_after(line, give=lambda bar, line: bar.at(*line)) == (f"segment: {line[0]}", 0.6)
 
 
 def test_the_bar_goes_away_when_the_call_fails():

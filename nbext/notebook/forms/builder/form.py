@@ -440,10 +440,16 @@ class SegmentForm(Form):
         steps = found["steps"]
         # Each line by itself, as it is drawn: the service's steps are other parts where it takes groups apart.
         scope = FilterPart("", Segment(*question, client=self.client).scope())
-        parts = [*tree.root.walk()][1 : MAX_COMPARED + 1]
+        parts = [*tree.root.walk()][1:]
         alone = (FilterGroup("all", [replace(part, negated=False)]) for part in parts)
         asked = [(filters.written(Tree(each, scope))[0], "AND") for each in alone]
-        counts = self.client.counts(asked, [[place] for place in range(len(parts))])["counts"]
+        # Of as many as one request takes.
+        several = (asked[at : at + MAX_COMPARED] for at in range(0, len(asked), MAX_COMPARED))
+        counts = [
+            count
+            for some in several
+            for count in self.client.counts(some, [[place] for place in range(len(some))])["counts"]
+        ]
         lines = {
             str(part.id): f"{'not ' * part.negated}{count:,}"
             for part, count in zip(parts, counts, strict=True)
