@@ -77,8 +77,10 @@ class Balances:
     firsts: Mapping[str, int]
     check: int
 
-    def verify(self, last: int, say: Callable[[str], None]) -> None:
+    def verify(self, last: int, say: Callable[[str], None], *, is_last: bool) -> None:
         """Compare balances of holders with what each contract says at a block that was read; say and store how.
+
+        ``is_last`` tells that nothing is read again where logs are missing: the fetch ends.
 
         Raises
         ------
@@ -94,23 +96,31 @@ class Balances:
         if not self.check or not whole:
             return
         compared, lines = {}, {}
-        with closing(open_dataset(self.data_dir)) as dataset:
-            for address in whole:
-                line, found = self._compared(dataset, address, last)
-                lines[address] = f"{self.coverage.name_of(address)}: {line}"
-                if found:
-                    compared[address] = found
-        # Answers about those that differ say so from now on: before anything is forgotten, which a kill would leave
-        # without a word.
-        record_compared(self.data_dir, self.coverage.chain, compared)
-        left_out = [address for address, each in compared.items() if each.cause == _LEFT_OUT]
-        for address in left_out:
-            self.coverage.forget(address)
-        # What is read again may be of the others, too, which are compared again then: nothing is said of them before.
+        try:
+            with closing(open_dataset(self.data_dir)) as dataset:
+                for address in whole:
+                    line, found = self._compared(dataset, address, last)
+                    lines[address] = f"{self.coverage.name_of(address)}: {line}"
+                    if found:
+                        compared[address] = found
+        finally:
+            # Where it is interrupted, too. Answers about those that differ say so from now on: before anything is
+            # forgotten, which a kill would leave without a word.
+            record_compared(self.data_dir, self.coverage.chain, compared)
+            left_out = {
+                address: lines.pop(address)
+                for address, each in compared.items()
+                if each.cause == _LEFT_OUT
+            }
+            for address in left_out:
+                self.coverage.forget(address)
+            # What is read again may be of the others, too, which are compared again then: nothing is said of them
+            # before.
+            if is_last or not left_out:
+                for line in lines.values():
+                    say(line)
         if left_out:
-            raise NodeError(" ".join(lines[address] for address in left_out), meaning="LEFT_OUT")
-        for line in lines.values():
-            say(line)
+            raise NodeError(" ".join(left_out.values()), meaning="LEFT_OUT")
 
     def _compared(self, dataset: Dataset, address: str, block: int) -> tuple[str, Compared | None]:
         """Return how balances compare, in words and as it is stored; nothing to store where they were not compared."""
@@ -214,10 +224,12 @@ class Balances:
         """Return whose each token id is: the recipient of its last transfer."""
         facts = {str(number): _Fact(owner_of(number), []) for number in ids}
         rows = self.coverage.stored(contract, ["value"], facts)
+        owners = dict.fromkeys(facts, 0)
         for row in sorted(rows, key=itemgetter("block", "log_index")):
-            fact, block = facts[row["value"]], row["block"]
+            number, owner = row["value"], int(row["recipient"], 16)
             # From whoever has it, whoever is said to have sent it: a transfer may be missing.
-            fact.moves.append((block, int(row["recipient"], 16) - fact.stored(block)))
+            facts[number].moves.append((row["block"], owner - owners[number]))
+            owners[number] = owner
         return list(facts.values())
 
     def _cause(self, contract: str, last: int, fact: _Fact, standard: str) -> tuple[str, str]:

@@ -247,7 +247,7 @@ class _Fetch:
                     }
                     self._read(last)
                     if not is_checked:
-                        self._verify(last)
+                        self._verify(last, is_last=is_again)
                         is_checked = True
             except QueryCancelled:
                 if not self.request.follow:
@@ -280,7 +280,7 @@ class _Fetch:
         missing = self.reader.plan(self.firsts, last)
         return _in_words(union([(each.first, each.last) for each in missing]))
 
-    def _verify(self, last: int) -> None:
+    def _verify(self, last: int, *, is_last: bool) -> None:
         """Say what is new, and compare balances."""
         if self.ending.is_set() and self._left(last):
             raise QueryCancelled("")
@@ -295,7 +295,7 @@ class _Fetch:
             )
         Balances(
             self.node, self.coverage, self.data_dir, self.topics, self.firsts, self.request.check
-        ).verify(last, self.output.say)
+        ).verify(last, self.output.say, is_last=is_last)
 
     def kept(self) -> str:
         """Return what became of the blocks that were read, for a fetch that ends early."""

@@ -10,6 +10,7 @@ import logging
 import os
 import signal
 import socket
+import sys
 import threading
 import time
 from base64 import b64encode
@@ -23,7 +24,7 @@ from nbext.core.addresses import checksummed
 from nbext.core.locks import exclusive
 from nbext.engine import storage
 from nbext.engine.open import open_dataset
-from nbext.errors import NbextError, NodeError
+from nbext.errors import NbextError, NodeError, QueryCancelled
 from nbext.fetch import Output, Request
 from nbext.fetch.run import fetch
 from nbext.node.contracts import TRANSFERS
@@ -778,6 +779,103 @@ def test_of_what_is_read_again_nothing_is_said_before_it_is(tmp_path):
         f"{names[0]}: 36 of 36 balances equal the chain's at block 90.",
         f"{names[1]}: 6 of 6 balances equal the chain's at block 90.",
     ]
+
+
+def left_out_of(chain, contract):
+    """Return how a node leaves a contract's first log out, and offers no receipts; the log comes once more later."""
+    gone = next(log for logs in chain.logs.values() for log in logs if log["address"] == contract)
+    chain._log(85, 99, contract, gone["topics"], gone["data"])
+
+    def lie(method, params, true):
+        is_range = method == "eth_getLogs" and params[0]["fromBlock"] != params[0]["toBlock"]
+        return [log for log in true if log != gone] if is_range else true
+
+    return lie, lambda method, params: UNKNOWN if method == "eth_getBlockReceipts" else None
+
+
+def test_where_a_node_leaves_logs_out_again_the_others_are_said_before_the_fetch_ends(tmp_path):
+    """Nothing of them is read again in it: what was compared is what stays."""
+    chain, lines = Chain(90), []
+    lie, refuse = left_out_of(chain, ITEMS)
+    request = Request((COIN, ITEMS), to_block="latest", check=100)
+    with FaultNode(chain, lie=lie, refuse=refuse) as server:
+        with pytest.raises(NodeError, match=rf"^the contract \({checksummed(ITEMS)}\): 5 of 6 "):
+            fetch([Secret(server.url)], request, tmp_path, Output(lines.append))
+        assert [line for line in lines if " balances " in line or "Not" in line] == [
+            f"COIN ({checksummed(COIN)}): 36 of 36 balances equal the chain's at block 90.",
+            "Not covered: blocks 1 to 90.",
+        ]
+        assert is_chains(tmp_path, server, chain)
+
+
+@pytest.mark.parametrize("cause", ["unlogged", "left out"])
+def test_what_was_compared_before_an_interrupt_is_stored_and_said(tmp_path, cause):
+    """But nothing is said of what a node left out: it is stored so, and the next fetch reads all of it again."""
+    chain, lines, ended = Chain(90), [], threading.Event()
+    lie, refuse = lambda method, params, true: true, lambda method, params: None
+    if cause == "left out":
+        lie, refuse = left_out_of(chain, COIN)
+
+    def interrupted(method, params, true):
+        is_item = method == "eth_call" and params[0]["data"].startswith("0x00fdd58e")
+        if is_item and not ended.is_set():
+            signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
+            ended.wait(30)
+        is_balance = method == "eth_call" and params[0]["data"].startswith("0x70a08231")
+        if cause == "unlogged" and is_balance and int(params[1], 16) >= 50:
+            return "0x" + word(int(true, 16) + 1)
+        return lie(method, params, true)
+
+    request = Request((COIN, ITEMS), to_block="latest", check=100)
+    with FaultNode(chain, lie=interrupted, refuse=refuse) as server:
+        with pytest.raises(QueryCancelled, match="The fetch was interrupted"):
+            fetch([Secret(server.url)], request, tmp_path, Output(lines.append))
+        ended.set()
+        ((contract, found),) = storage.current_generation(tmp_path).chains[0].differing.items()
+        assert (contract, found.cause) == (COIN, cause)
+        assert [line for line in lines if " balances " in line] == [
+            f"COIN ({checksummed(COIN)}): 0 of 36 balances equal the chain's at block 90. It moves balances without a "
+            "Transfer, first in block 50: it rebases, takes a fee on transfer, or wraps ether (--deposits reads those "
+            "logs). Answers about it are approximate."
+        ] * (cause == "unlogged")
+        with opened(tmp_path) as coverage:
+            covered = [coverage.covered(each, TRANSFERS) for each in (COIN, ITEMS)]
+        assert covered == [[(1, 90)] * (cause == "unlogged")] * 2
+        assert is_chains(tmp_path, server, chain)
+
+
+def test_one_token_id_that_moved_often_is_compared_in_a_few_steps_for_each_move(tmp_path):
+    """Its owner before each move is known: not all moves are added up again."""
+    chain, holders, steps = Chain(90), [f"0x{number:040x}" for number in (20, 21)], 0
+    chain.logs.clear()
+    for move in range(600):
+        sender, recipient = holders[move % 2], holders[1 - move % 2]
+        chain.move(30 + move // 20, move % 20, ITEMS, (sender if move else ZERO, recipient), 5)
+
+    def lie(method, params, true):
+        if method != "eth_call" or params[0]["to"] != ITEMS:
+            return true
+        data = params[0]["data"]
+        if data.startswith("0x6352211e"):
+            return "0x" + word(holders[0])
+        is_balance = data.startswith("0x70a08231")
+        return "0x" + word(int(data.endswith(holders[0][2:]))) if is_balance else "0x"
+
+    def count(frame, event, value):
+        nonlocal steps
+        steps += event == "call" and frame.f_code.co_filename.endswith("balances.py")
+
+    with FaultNode(chain, lie=lie) as server:
+        sys.setprofile(count)
+        try:
+            lines = said(server, tmp_path, contracts=(ITEMS,))
+        finally:
+            sys.setprofile(None)
+    assert lines[-1] == (
+        f"the contract ({checksummed(ITEMS)}): 2 of 2 balances equal the chain's at block 90, and 1 of 1 token ids "
+        "have its owner."
+    )
+    assert 600 < steps < 3_000
 
 
 def test_topics_in_capitals_are_the_same(tmp_path):
