@@ -50,6 +50,14 @@ _WIDE = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 # What a JSON document has beside, or in place of, records.
 _WRAPPED = ("data", "result", "rows", "items", "holders", "claims")
 _NOT_RECORDS = {"tokens", *_WRAPPED}
+# What says beside a page's rows that others follow: for Moralis, Covalent, Alchemy, Blockscout, Dune, GraphQL and at
+# large; what numbers the pages, and what counts the rows of all. In lower case, without _.
+_FOLLOWING = (
+    *("cursor", "pagekey", "next", "nextpage", "nextpageparams", "nextpagetoken", "nextcursor"),
+    *("nextoffset", "nexturi", "hasmore", "hasnext", "hasnextpage"),
+)
+_PAGES = ("page", "currentpage", "totalpages")
+_TOTALS = ("total", "totalcount", "totalrowcount", "totalitems", "totalresults")
 # Records that are looked through for the names of their columns, and that are taken at once.
 _LOOKED_AT = 10_000
 
@@ -63,7 +71,7 @@ class FileTable:
 
     ``chain`` is the id of its rows' chain; None of tokens that name theirs row by row: ``default_chain`` is then
     that of rows which name none. ``date_format`` says how texts are times, as strptime takes it; None where they are
-    written as usual.
+    written as usual. ``part`` is the name of what says that other pages have more of its rows.
     """
 
     number: int
@@ -77,6 +85,7 @@ class FileTable:
     chain: int | None = None
     default_chain: int | None = None
     date_format: str | None = None
+    part: str | None = None
 
     def find_chain(self, stage: Stage, given: Chain | None) -> None:
         """Set the chain: the one that the rows name, which --chain must not contradict, or --chain's."""
@@ -224,9 +233,11 @@ def open_table(stage: Stage, number: int, source: Source, renamed: Mapping[str, 
             "nbext reads Parquet, CSV, CSV.gz, JSON, NDJSON and token lists.",
         )
     with _unpacked(source) as file:
-        records = _json(file)
-        rows = _csv_rows(file) if records is None else _json_rows(source, records)
-        return _open_text(stage, number, source, renamed, rows)
+        found = _json(file)
+        rows = _csv_rows(file) if found is None else _json_rows(source, found[0])
+        table = _open_text(stage, number, source, renamed, rows)
+        table.part = found and found[1]
+        return table
 
 
 def _open_parquet(
@@ -324,8 +335,8 @@ def _texts(column: Any) -> Any:
     return pa.array(written, pa.string())
 
 
-def _json(file: Any) -> Iterator[Any] | None:
-    """Return the records of a JSON file; None where it is no JSON."""
+def _json(file: Any) -> tuple[Iterator[Any], str | None] | None:
+    """Return the records of a JSON file, and what says that other pages have more; None where it is no JSON."""
     start = file.read(1 << 16).removeprefix(codecs.BOM_UTF8).lstrip()
     file.seek(0)
     if start[:1] not in (b"{", b"["):
@@ -335,13 +346,17 @@ def _json(file: Any) -> Iterator[Any] | None:
     # A document of one line is told from a first line by what it has, or by what follows.
     whole = isinstance(one, dict) and (_by_address(one) or not one.keys().isdisjoint(_NOT_RECORDS))
     if isinstance(one, dict) and (more.lstrip()[:1] == b"{" or not whole):
-        return (_flat(_record(line.removeprefix(codecs.BOM_UTF8))) for line in file)
+        return (_flat(_record(line.removeprefix(codecs.BOM_UTF8))) for line in file), None
     document = strict_json.parse(file.read().decode("utf-8-sig"))
     # Etherscan's API writes {"status", "message", "result": [...]}, Dune's {"result": {"rows": [...]}}, Blockscout's
     # {"items": [...], "next_page_params"}, Covalent's {"data": {"items": [...]}}.
+    wrappers = []
     for key in _WRAPPED:
         inner = document.get(key) if isinstance(document, dict) else None
-        document = inner if isinstance(inner, list | dict) else document
+        if isinstance(inner, list | dict):
+            wrappers.append(document)
+            document = inner
+    part = _part(wrappers, len(document) if isinstance(document, list) else None)
     if _by_address(document):
         # {address: {"index", "amount", "proof"}} are the claims of a Merkle distribution.
         document = [
@@ -350,7 +365,22 @@ def _json(file: Any) -> Iterator[Any] | None:
         ]
     elif isinstance(document, dict) and isinstance(document.get("tokens"), list):
         document = [{"list": token} for token in document["tokens"]]
-    return map(_flat, document if isinstance(document, list) else [document])
+    return map(_flat, document if isinstance(document, list) else [document]), part
+
+
+def _part(wrappers: list[dict[str, Any]], rows: int | None) -> str | None:
+    """Return the name of what says, around so many rows or in an object beside them, that other pages have more."""
+    for wrapper in wrappers:
+        for said in (wrapper, *wrapper.values()):
+            for key, value in said.items() if isinstance(said, dict) else ():
+                bare = key.lower().replace("_", "")
+                # Of {address: balance} a total may be of the balances.
+                most = 1 if bare in _PAGES else rows if bare in _TOTALS else None
+                if (value and bare in _FOLLOWING) or (
+                    most is not None and str(value).isdecimal() and int(value) > most
+                ):
+                    return str(key)
+    return None
 
 
 def _by_address(document: Any) -> bool:

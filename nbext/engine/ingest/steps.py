@@ -15,6 +15,7 @@ import duckdb
 
 from nbext.core.chains import Chain
 from nbext.core.times import iso
+from nbext.core.untrusted_text import quoted
 from nbext.engine import storage
 from nbext.engine.ingest import reading
 from nbext.engine.ingest import report as counts
@@ -241,6 +242,13 @@ def _open(run: IngestRun, fresh: dict[Source, int | None]) -> None:
 def _read_facts(run: IngestRun) -> None:
     """Read the facts about contracts and blocks, before the rows that they explain."""
     stage, options = run.stage, run.job.options
+    # Refused alone, it would leave the last page, which says nothing of the others, to stand for all.
+    for file in run.holding("holders"):
+        if file.part:
+            raise file.source.fault(
+                f"{quoted(file.part)} says that other pages have more of its holders, who would be taken to have "
+                "nothing. Write the rows of all pages to one file, as one JSON list."
+            )
     # Transfers last: --token may name theirs by a symbol that another file has.
     for file in sorted(run.opened, key=lambda file: file.kind.holds == "transfers"):
         with _refusing(file.source):

@@ -20,6 +20,7 @@ from nbext.engine.ingest.run import compact
 from nbext.engine.open import open_dataset
 from nbext.errors import IngestError, InvalidSegment, ValidationError
 from nbext.language import language
+from tests import slow
 from tests.engine.ingest.conftest import write_parquet
 from tests.engine.ingest.reading_back import Tables, take, wallet
 
@@ -157,6 +158,96 @@ def test_a_services_balances_in_the_smallest_unit_are_not_taken_for_whole_tokens
     assert report.lines()[1] == f"  holders of {TOKEN}, at block 100"
     with Tables(data) as tables:
         assert tables.balances() == {(TOKEN, wallet(1)): 10930056627204137678149589}
+
+
+def page(path, **said):
+    """Write a page of one holder, as services do: what is ``said`` is beside it, or in its place."""
+    path.write_text(json.dumps({"result": [{"owner": wallet(1), "balance": "5"}]} | said))
+    return path
+
+
+@pytest.mark.parametrize(
+    ("said", "sign"),
+    [
+        ({"page": 1, "page_size": 100, "cursor": "eyJh"}, "cursor"),  # Moralis
+        ({"page": 3, "page_size": 100, "cursor": None}, "page"),  # its last one
+        ({"pageKey": "0x1"}, "pageKey"),  # Alchemy
+        ({"next_page_params": {"value": "1"}}, "next_page_params"),  # Blockscout
+        ({"next_offset": 1000, "next_uri": "https://api.dune.com/x"}, "next_offset"),
+        ({"pagination": {"has_more": True, "page_number": 0}}, "has_more"),  # Covalent
+        ({"pagination": {"has_more": False, "total_count": 2}}, "total_count"),  # its last one
+        ({"pageInfo": {"hasNextPage": True}}, "hasNextPage"),  # GraphQL
+        ({"links": {"prev": None, "next": "/holders?page=2"}}, "next"),
+        ({"page": 1, "total_pages": 2}, "total_pages"),
+        ({"total": "2"}, "total"),
+    ],
+)
+@pytest.mark.parametrize("wrapped", slow.but_the_first([True, False]))
+def test_a_page_of_holders_is_refused_since_who_is_on_the_others_would_have_nothing(
+    data, tmp_path, said, sign, wrapped
+):
+    part = page(tmp_path / "a.json", **said)
+    if wrapped:
+        part.write_text(json.dumps({"error": False, "data": json.loads(part.read_text())}))
+    # Beside it one that seems whole, as a last page does.
+    last = page(tmp_path / "b.json")
+    for files in ([part], [part, last]):
+        with pytest.raises(IngestError) as caught:
+            take(data, *files, options=options(0))
+        assert str(caught.value) == (
+            f"{part}: '{sign}' says that other pages have more of its holders, who would be taken to have nothing. "
+            "Write the rows of all pages to one file, as one JSON list."
+        )
+    assert not list(data.glob("generations/*"))
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"page": 1, "page_size": 100, "cursor": None},
+        {"page": 0, "cursor": "", "total": 1},
+        {"pageKey": None, "next_page_params": None, "next": {}},
+        {
+            "pagination": {"has_more": False, "page_number": 0, "page_size": 1, "total_count": 1},
+            "next_update_at": "2026-01-01T00:00:00Z",
+        },
+        {"meta": {"page": 1, "total_pages": 1}, "links": {"next": None}},
+        # A balance's record has such names, too, and is no wrapper.
+        {"result": [{"owner": wallet(1), "balance": 5, "cursor": "x", "page": {"total": 9}}]},
+        # The sum of the balances.
+        {"total": 1000, "result": {wallet(1): "5"}},
+    ],
+)
+def test_a_page_that_says_that_none_follows_is_a_whole_snapshot(data, tmp_path, said):
+    take(data, page(tmp_path / "a.json", **said), options=options(0))
+    with Tables(data) as tables:
+        assert tables.balances() == {(TOKEN, wallet(1)): 5}
+
+
+@pytest.mark.parametrize("named", [{}, {"token": ""}])
+@pytest.mark.parametrize("header", ["address,balance,contract", "address,token_id,contract"])
+def test_a_holders_contract_that_is_no_address_is_a_bad_row_and_not_that_of_the_option_or_name(
+    data, tmp_path, header, named
+):
+    path = holders(
+        tmp_path / f"{TOKEN}.csv",
+        (wallet(1), "5", wallet(1001)),
+        (wallet(2), "6", "0x1f98"),
+        (wallet(3), "7", f"{wallet(1002)} "),
+        (wallet(4), "8", ""),
+        header=header,
+    )
+    report = take(data, path, options=options(0, **named))
+    assert [(bad.row, bad.why, bad.value) for bad in report.bad] == [
+        (2, "token address is not an address", "0x1f98"),
+        (3, "token address is not an address", f"{wallet(1002)} "),
+    ]
+    with Tables(data) as tables:
+        assert tables.balances() == (
+            {(wallet(1001), wallet(1)): 1, (TOKEN, wallet(4)): 1}
+            if "token_id" in header
+            else {(wallet(1001), wallet(1)): 5, (TOKEN, wallet(4)): 8}
+        )
 
 
 @pytest.mark.parametrize(

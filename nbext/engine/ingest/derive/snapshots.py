@@ -145,6 +145,8 @@ def take_snapshot(stage: Stage, file: FileTable, options: SnapshotOptions) -> No
     def read(
         contract: str | None, symbol: str | None, written: str | None
     ) -> tuple[str | None, ...]:
+        if contract and not looks_like_address(contract):
+            return contract, symbol, written, None, None, "token address is not an address"
         token = named.of(contract, symbol)
         return contract, symbol, written, token, *_digits(written, named, token, by_id=by_id)
 
@@ -173,7 +175,8 @@ def take_snapshot(stage: Stage, file: FileTable, options: SnapshotOptions) -> No
             SELECT row, token AS contract, token, lower(address) AS address, moment, coalesce(digits, '0') AS digits,
                 CASE WHEN NOT {is_address} THEN 'holder is not an address'
                     WHEN {bad_time} THEN '{_MOMENTS.get(made.column)}' ELSE why END AS fault,
-                CASE WHEN NOT {is_address} THEN address WHEN {bad_time} THEN said ELSE h.written END AS value
+                CASE WHEN NOT {is_address} THEN address WHEN {bad_time} THEN said
+                    WHEN token IS NULL THEN h.contract ELSE h.written END AS value
             FROM (SELECT row, {file.text("address")} AS address, {made.at} AS moment, {file.text(made.column)} AS said,
                       {written} FROM {file.relation}) h JOIN amounts a ON {same})""")
     stage.run(
@@ -421,7 +424,7 @@ class Tokens:
 
     def of(self, contract: str | None, symbol: str | None) -> str:
         """Return the token's address: the row's own, the option's, or that of the only token with the symbol."""
-        if contract and looks_like_address(contract):
+        if contract:
             return self.found.setdefault(contract, contract.lower())
         word = _word(self.file, symbol)
         if word not in self.found:
