@@ -110,7 +110,7 @@ def test_thousands_of_wallets_are_one_column_and_hold_what_each_of_them_holds(cl
     note = f"3,000 of {3_000 + len(WALLETS[2:]):,} wallets: no holdings in this data."
     assert note in about
     assert [one for one in about if one != note] == few.attrs["nbext"]["warnings"]
-    assert f"{', '.join(nobody[:3])} and others: no holdings in this data." in said
+    assert f"{', '.join(nobody[:3])} and 1 more: no holdings in this data." in said
     assert many.segment(0).open(100)["address"].tolist() == (
         few.segment(0).open(100)["address"].tolist()
     )

@@ -191,7 +191,7 @@ AROUND = (
     "with the times of its blocks."
 )
 LAST = (
-    "The data of polygon has no time for its last block. Give a block number instead, or ingest a file with the "
+    "The data of polygon has no time for the last block. Give a block number instead, or ingest a file with the "
     "times of its blocks."
 )
 
