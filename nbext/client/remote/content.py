@@ -398,21 +398,29 @@ class _CsvText(io.RawIOBase):
         if not body.strip():
             raise ProtocolError("The answer is an empty CSV, without even a header.")
         refuse_other_kinds(body)
+        lines, most = body.split(b"\n"), 10_000
         # Excel is told the separator so; others write a comment, which may say that these are not all rows.
-        while match := re.match(rb'(?:"?sep=([^\0\n])"?|#([^\n]*?))\r?\n(?=[^\r\n])', body):
-            following = body[match.end() :]
-            if match[2] is not None and _has_values(_split(following, _separator(following))[0]):
+        while match := re.fullmatch(rb'(?:"?sep=([^\0])"?|#(.*?))\r?', lines[self.above]):
+            following = lines[self.above + 1 : self.above + 7]
+            is_last = not following or following[0][:1] in (b"", b"\r")
+            names = [] if is_last or match[1] else _split(following, _separator(following))[0]
+            if is_last or _has_values(names):
                 # It is the header itself: #address,balance
                 break
             separator = match[1].decode("latin-1") if match[1] else separator
             self.comments += [] if match[1] else [match[2].decode("utf-8", "replace").strip()]
-            body, self.above = following, self.above + 1
-        self.separator = separator or _separator(body)
-        self.names = _split(body, self.separator)[0]
+            self.above += 1
+            if self.above > most:
+                raise ProtocolError(
+                    f"The answer's CSV has more than {most:,} lines of comments above its header."
+                )
+        first = lines[self.above : self.above + 6]
+        self.separator = separator or _separator(first)
+        self.names = _split(first, self.separator)[0]
         _check_names(self.names)
-        source.read(len(head) - len(body))
+        source.read(len(head) - len(b"\n".join(lines[self.above :])))
         # A header alone, without its line's end, is a table without rows.
-        self._source, self._end = source, b"" if b"\n" in body else b"\n"
+        self._source, self._end = source, b"" if len(first) > 1 else b"\n"
         self._quotes, self._lines, self._last_quote = 0, 1 + self.above, 0
 
     def readable(self) -> bool:
@@ -434,9 +442,9 @@ class _CsvText(io.RawIOBase):
             )
 
 
-def _separator(head: bytes) -> str:
+def _separator(lines: Sequence[bytes]) -> str:
     """Return what is between two values: what all first lines have equally often, else what the header has oftenest."""
-    rows = {mark: _split(head, mark) for mark in ";\t|,"}
+    rows = {mark: _split(lines, mark) for mark in ";\t|,"}
     several = [mark for mark, split in rows.items() if len(split[0]) > 1]
     return max(
         several,
@@ -445,9 +453,9 @@ def _separator(head: bytes) -> str:
     )
 
 
-def _split(head: bytes, separator: str) -> list[list[str]]:
+def _split(lines: Sequence[bytes], separator: str) -> list[list[str]]:
     """Return the first lines as their values, as far as they are CSV."""
-    lines, rows = head.split(b"\n")[:6], list[list[str]]()
+    rows = list[list[str]]()
     # The last one may be cut.
     texts = (line.decode("utf-8") for line in lines[: len(lines) - 1 or 1])
     with contextlib.suppress(UnicodeDecodeError, csv.Error):

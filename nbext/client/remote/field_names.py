@@ -88,13 +88,13 @@ def name_set(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-def by_bare(place: Place) -> dict[str, Any]:
-    """Return the values of an object, or of its first names, by their names as `bare` has them."""
-    return {bare(name): value for name, value in islice(place.items(), MOST_NAMES)}
+def by_bare(place: Place, most: int = MOST_NAMES) -> dict[str, Any]:
+    """Return the values of an object, or of its first ``most`` names, by their names as `bare` has them."""
+    return {bare(name): value for name, value in islice(place.items(), most)}
 
 
 @cache
-def vocabulary() -> Place:
+def vocabulary() -> Mapping[str, Any]:
     """Return words.toml: tables of names and words, each with a vendor that uses it."""
     return tomllib.loads((Path(__file__).parent / "words.toml").read_text("utf-8"))
 
@@ -311,8 +311,9 @@ ENDED_BADLY = (State.FAILED, State.TIMED_OUT, State.CANCELLED, State.EXPIRED)
 
 def status_text(value: Any) -> str | None:
     """Return a status as text: also of ``{"name": ...}``, and of a number that is not the status of HTTP."""
-    if isinstance(value, Mapping):
-        return status_text(first_named(by_bare(value), (*_IN_AN_OBJECT, *sorted(STATUSES))))
+    for _ in range(3):
+        if isinstance(value, Mapping):
+            value = first_named(by_bare(value, 50), (*_IN_AN_OBJECT, *sorted(STATUSES)))
     number = number_of(value)
     text = value if isinstance(value, str) else "" if number is None else str(number)
     return None if re.fullmatch(r"\s*|[2-5]\d\d", text) else text
@@ -334,7 +335,7 @@ def _states(rules: str, pairs: Sequence[tuple[str, Any]]) -> set[State]:
 
 def _percent_of(value: Any) -> Any:
     """Return a progress of steps in percent: {"done": 3, "total": 10}; any other value as it is."""
-    named = by_bare(value) if isinstance(value, Mapping) else {}
+    named = by_bare(value, 50) if isinstance(value, Mapping) else {}
     parts = ("done", "completed", "finished", "current", "processed")
     done, total = number_of(first_named(named, parts)), number_of(named.get("total"))
     return value if done is None or not total else f"{100 * done // total}%"

@@ -84,13 +84,14 @@ def tables(document: Any) -> list[FoundTable]:
             )
         columns = columns_beside(holder)
         for name, value in holder.items():
-            plain, here, links = bare(name), path_to(path, name), _links_of(value)
+            plain, here = bare(name), path_to(path, name)
             is_list = isinstance(value, list)
             if not _may_hold(plain) or not (is_list or isinstance(value, Mapping)):
                 continue
-            about = any(
-                one.endswith(("metadata", "manifest")) for one in map(bare, here.split("."))
-            )
+            within = set(map(bare, here.split(".")))
+            about = any(one.endswith(("metadata", "manifest")) for one in within)
+            # What is in the echo of a question are the question's.
+            links = [] if within & ECHOES else _links_of(value)
             if about or (is_list and not (plain in ROWS or are_records(value))):
                 # What is about the answer, and texts under any other name, are no rows: they may name files.
                 found += [FoundTable(here, [], source=value, links=links)] if links else []
@@ -300,9 +301,9 @@ def _links_of(value: Any) -> list[str]:
 def _link_of(item: Any) -> str | None:
     """Return the one address that an item of a list is, or has: a link that says its relation is of something else."""
     if isinstance(item, Mapping):
-        named = by_bare(item)
+        named = by_bare(item, 20)
         texts = [value for name, value in named.items() if _LINK_NAME.match(name)]
-        is_row = has_address(named) or named.keys() & {"rel", "name", "title"}
+        is_row = has_address(item) or named.keys() & {"rel", "name", "title"}
         item = None if is_row or len(texts) != 1 else texts[0]
     return item if isinstance(item, str) and _LINK.fullmatch(item) else None
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 import json
+import sys
 
 import pytest
 import urllib3
@@ -12,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nbext.client.decode import State, Want
+from nbext.client.remote import content
 from nbext.client.remote.field_names import state_of
 from nbext.client.remote.reading import Stranger
 from nbext.errors import AmbiguousAnswer, ApiError, ConfigError, NbextError, NotFound, ProtocolError
@@ -141,6 +143,36 @@ def test_csv_is_read_as_text_under_any_name(content_type, body):
 def test_a_nul_separates_no_values():
     found = decoded(answer(b"sep=\0\na\n", "text/csv"), Want.TABLE)
     assert rows(found) == [{"sep=\0": "a"}]
+
+
+def test_the_comments_of_a_csv_are_read_without_all_that_is_below_them():
+    body = b"# a\n" * 200 + b"address,n\n" + f"{A},1\n".encode() * 25_000
+    looked_at = 0
+
+    def count(frame, event, value):
+        nonlocal looked_at
+        if event == "call" and frame.f_code.co_filename == content.__file__:
+            given = [one if isinstance(one, list) else [one] for one in frame.f_locals.values()]
+            looked_at += sum(
+                len(one) for some in given for one in some if isinstance(one, bytes | str)
+            )
+
+    sys.setprofile(count)
+    try:
+        found = decoded(answer(body, "text/csv"), Want.TABLE)
+    finally:
+        sys.setprofile(None)
+    assert (found.rows, found.table.column_names) == (25_000, ["address", "n"])
+    assert found.warnings == ["Above the header the answer says 'a'."] * 200
+    assert looked_at < len(body), "each comment is looked at with a few lines below it"
+
+
+def test_more_comments_than_anybody_writes_are_refused():
+    body = "{}address,n\n{},1\n"
+    found = decoded(answer(body.format("#\n" * 10_000, A).encode(), "text/csv"), Want.TABLE)
+    assert rows(found) == [{"address": A, "n": "1"}]
+    with pytest.raises(ProtocolError, match="more than 10,000 lines of comments above its header"):
+        decoded(answer(body.format("#\n" * 10_001, A).encode(), "text/csv"), Want.TABLE)
 
 
 @pytest.mark.parametrize("body", [b"address", b"address\n", b"address\r\n", b"address,n\n"])
@@ -296,6 +328,26 @@ def test_the_innermost_status_is_the_jobs():
         answer({"status": "success", "data": {"id": "x", "status": "RUNNING"}}), Want.SEGMENT
     )
     assert (found.state, found.word) == (State.RUNNING, "RUNNING")
+
+
+def wide(names: int, **last):
+    return {**{f"f{number}": number for number in range(names)}, **last}
+
+
+@pytest.mark.parametrize(
+    ("said", "word", "state"),
+    [
+        ({"status": {"status": {"state": {"name": "done"}}}}, "done", State.COMPLETED),
+        ({"status": {"status": {"state": {"name": {"value": "done"}}}}}, None, None),
+        ({"status": wide(49, state="done")}, "done", State.COMPLETED),
+        ({"status": wide(50, state="done")}, None, None),
+        ({"progress": wide(48, done=10, total=10)}, None, State.COMPLETED),
+        ({"progress": wide(49, done=10, total=10)}, None, None),
+    ],
+)
+def test_a_state_is_looked_for_three_levels_deep_and_among_fifty_names(said, word, state):
+    found = decoded(answer({"id": "x", **said}), Want.SEGMENT)
+    assert (found.word, found.state) == (word, state)
 
 
 def test_rows_of_a_segment_that_still_runs_are_not_the_answer():

@@ -1248,6 +1248,29 @@ def test_lists_of_links_beside_rows_are_of_something_else(server, client):
     assert client.export_json("abc").to_dict("records") == ROWS[:2]
 
 
+@pytest.mark.parametrize("within", ["query", "Query.data", "data.query", "data.query.result"])
+def test_lists_of_links_in_the_echo_of_a_question_are_not_followed(server, client, within):
+    echo: dict[str, Any] = {"files": ["/1", "/2"]}
+    for name in reversed(within.split(".")):
+        echo = {name: echo}
+    server.script("GET /v1/segment/abc/json", reply({"rows": [], **echo}))
+    server.script("GET /v1/segment/abc", reply({}, 404))
+    assert client.export_json("abc").to_dict("records") == []
+    asked = [request.path for request in server.requests]
+    assert asked == ["/v1/segment/abc", "/v1/segment/abc/json"]
+
+
+def test_an_item_whose_first_twenty_names_have_no_link_or_that_has_an_address_is_a_row(
+    server, client
+):
+    many = {f"f{number}": number for number in range(20)}
+    server.script("GET /v1/segment/abc", reply({}, 404))
+    for file in ({**many, "url": "/1"}, {"url": "/1", **many, "wallet": ADDRESSES[0]}):
+        server.script("GET /v1/segment/abc/json", reply({"files": [file]}))
+        assert client.export_json("abc").to_dict("records") == [file]
+    assert "/1" not in [request.path for request in server.requests]
+
+
 def test_an_address_of_rows_beside_an_id_leads_nowhere_that_a_redirect_may_not(server, client):
     server.script(RUN, reply({**JOB, "resultsUrl": "http://169.254.169.254/latest"}))
     with pytest.raises(ProtocolError, match="where nbext does not follow"):
