@@ -354,6 +354,15 @@ class Clock:
         )
         return (found[0]["timestamp"], found[0]["hash"]) if found else (None, None)
 
+    def newest(self, chain_id: int, block: int) -> int:
+        """Return the last block at or before a block that the data knows of, or that block where it knows of none."""
+        if (chain_id, block) in self._moments:
+            return block
+        (found,) = self._blocks_of(
+            chain_id, "max(block) AS newest", lambda sql: f"WHERE block <= {sql.value(block)}"
+        )
+        return block if found["newest"] is None else int(found["newest"])
+
     def learn(self, chain_id: int, timestamps: Sequence[int]) -> None:
         """Look up the blocks at many times at once: `block_at` and `moment` then know them."""
         unknown = sorted(one for one in set(timestamps) if (chain_id, one) not in self._blocks)

@@ -446,11 +446,14 @@ class Context(ABC):
         return None if block == clock.last(chain.id)[0] else block
 
     def _end(self, time: Time, chain: Chain) -> tuple[str, int | None]:
-        """Return what a span counts back from, and its second: asOf is the data's end to all times but itself."""
+        """Return what a span counts back from, and its second: the data ends at asOf to all times but itself.
+
+        That is the last block until then that the data knows of.
+        """
         clock, at = self.dataset.clock, None if time is self.as_of else self.ats.get(chain.id)
         if at is None:
             return "the last block", clock.last(chain.id)[1]
-        return "asOf", clock.moment(chain.id, at)[0]
+        return "asOf", clock.moment(chain.id, clock.newest(chain.id, at))[0]
 
     def _timestamp(self, time: Time, chain: Chain) -> int | None:
         """Return the seconds since 1970 of a time that is not a block."""

@@ -270,3 +270,26 @@ def test_a_column_of_times_is_said_to_lack_those_of_blocks_without_one(dataset):
     assert plan.warnings == [
         "3 of 6 blocks of polygon have no time: lastSeen is missing where it is one of them.",
     ]
+
+
+def test_a_span_counts_from_the_last_block_until_as_of_that_the_data_knows_of(dataset):
+    def window(as_of):
+        filters = {"activity": {"first": {"after": "1h"}, "chain": "ethereum"}, "asOf": as_of}
+        plan = language.resolve(language.parse({"filters": filters}), dataset)
+        return plan.canonical["filters"]["activity"]["first"]["after"]
+
+    # Block 150 is none of the data's, whose last until then is 115, at 1100.
+    assert window(150) == window(115) == 100
+    with pytest.raises(InvalidSegment, match="has no time for asOf"):
+        language.resolve(
+            language.parse(
+                {
+                    "filters": {
+                        "activity": {"first": {"after": "1h"}},
+                        "chain": "polygon",
+                        "asOf": 45,
+                    }
+                }
+            ),
+            dataset,
+        )

@@ -232,6 +232,9 @@ class WorldClock:
         blocks = self.world.last_blocks[chain_id]
         return (0 if self.world.seconds.get(chain_id, 3600) else blocks), blocks
 
+    def newest(self, chain_id: int, block: int) -> int:
+        return block
+
     def moment(self, chain_id: int, block: int) -> Moment:
         return self.world.timestamp(chain_id, block), None
 

@@ -382,7 +382,10 @@ class One:
         if isinstance(written, int):
             return ("block", written, chain)
         if written[-1] in SECONDS and written[:-1].isdigit():
-            last = self.time(chain, self.end(chain))
+            # As if the data ended there: from the last block of it.
+            end = self.end(chain)
+            known = [block for on, block in self.world.blocks if on == chain and block <= end]
+            last = self.time(chain, max(known, default=end))
             return ("time", last - int(written[:-1]) * SECONDS[written[-1]])
         read = datetime.fromisoformat(written)
         seconds = int((read if read.tzinfo else read.replace(tzinfo=UTC)).timestamp())
