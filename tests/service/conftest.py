@@ -84,16 +84,15 @@ class Running:
 
 def trace(database: Database, note: Callable[[str], object] | None) -> None:
     """Have each statement of a SQLite registry noted, as SQLite runs it."""
-    connect = type(database._place).connect
+    connected = type(database)._connected
 
-    def connected() -> Any:
-        db = connect(database._place)
+    def lent() -> Any:
+        db = connected(database)
         db.set_trace_callback(note)
         return db
 
-    database._place.connect = connected
-    for db in database._open:
-        db.set_trace_callback(note)
+    # Each as it is lent: one that is lent just now would else be given back untraced.
+    database._connected = lent
 
 
 @pytest.fixture(scope="session")
