@@ -727,24 +727,27 @@ def test_a_contract_that_a_node_leaves_out_of_receipts_too_is_missed_by_the_filt
         assert is_chains(tmp_path, server, CHAIN)
 
 
-def test_items_that_a_node_left_out_are_found_by_what_wallets_have_of_each_id(tmp_path):
-    """It offers no receipts, so that only balances show it; all that a wallet was sent later is there."""
-    chain = Chain(90)
-    items = [log for logs in chain.logs.values() for log in logs if log["address"] == ITEMS]
-    gone = items[0]
-    chain._log(85, 99, ITEMS, gone["topics"], gone["data"])
+def left_out_of(chain, contract):
+    """Return how a node leaves a contract's first log out, and offers no receipts; the log comes once more later."""
+    gone = next(log for logs in chain.logs.values() for log in logs if log["address"] == contract)
+    chain._log(85, 99, contract, gone["topics"], gone["data"])
 
     def lie(method, params, true):
         is_range = method == "eth_getLogs" and params[0]["fromBlock"] != params[0]["toBlock"]
         return [log for log in true if log != gone] if is_range else true
 
-    def refuse(method, params):
-        return UNKNOWN if method == "eth_getBlockReceipts" else None
+    return lie, lambda method, params: UNKNOWN if method == "eth_getBlockReceipts" else None
 
+
+def test_items_that_a_node_left_out_are_found_by_what_wallets_have_of_each_id(tmp_path):
+    """It offers no receipts, so that only balances show it; all that a wallet was sent later is there."""
+    chain = Chain(90)
+    items = [log for logs in chain.logs.values() for log in logs if log["address"] == ITEMS]
+    lie, refuse = left_out_of(chain, ITEMS)
     with FaultNode(chain, lie=lie, refuse=refuse) as server:
         with pytest.raises(NodeError) as caught:
             said(server, tmp_path, contracts=(ITEMS,), check=100)
-        holders = len({log["topics"][3] for log in items})
+        gone, holders = items[0], len({log["topics"][3] for log in items})
         assert str(caught.value) == (
             f"the contract ({checksummed(ITEMS)}): {holders - 1} of {holders} balances equal the chain's at block 90. "
             f"The node left logs out: block {int(gone['blockNumber'], 16)} has transfers that it did not return. The "
@@ -756,16 +759,7 @@ def test_items_that_a_node_left_out_are_found_by_what_wallets_have_of_each_id(tm
 def test_of_what_is_read_again_nothing_is_said_before_it_is(tmp_path):
     """A node left out logs of one contract, in an earlier fetch: the blocks of the other are read again, too."""
     chain = Chain(90)
-    gone = next(log for logs in chain.logs.values() for log in logs if log["address"] == ITEMS)
-    chain._log(85, 99, ITEMS, gone["topics"], gone["data"])
-
-    def lie(method, params, true):
-        is_range = method == "eth_getLogs" and params[0]["fromBlock"] != params[0]["toBlock"]
-        return [log for log in true if log != gone] if is_range else true
-
-    def refuse(method, params):
-        return UNKNOWN if method == "eth_getBlockReceipts" else None
-
+    lie, refuse = left_out_of(chain, ITEMS)
     with FaultNode(chain, lie=lie, refuse=refuse) as server:
         said(server, tmp_path, check=0)
         assert stored(tmp_path) == chain.rows() - 6
@@ -779,18 +773,6 @@ def test_of_what_is_read_again_nothing_is_said_before_it_is(tmp_path):
         f"{names[0]}: 36 of 36 balances equal the chain's at block 90.",
         f"{names[1]}: 6 of 6 balances equal the chain's at block 90.",
     ]
-
-
-def left_out_of(chain, contract):
-    """Return how a node leaves a contract's first log out, and offers no receipts; the log comes once more later."""
-    gone = next(log for logs in chain.logs.values() for log in logs if log["address"] == contract)
-    chain._log(85, 99, contract, gone["topics"], gone["data"])
-
-    def lie(method, params, true):
-        is_range = method == "eth_getLogs" and params[0]["fromBlock"] != params[0]["toBlock"]
-        return [log for log in true if log != gone] if is_range else true
-
-    return lie, lambda method, params: UNKNOWN if method == "eth_getBlockReceipts" else None
 
 
 def test_where_a_node_leaves_logs_out_again_the_others_are_said_before_the_fetch_ends(tmp_path):

@@ -57,7 +57,7 @@ def run(args: argparse.Namespace) -> int:
         except StorageError as error:
             damage.append(f"registry: {error}")
     # Where another registry is looked at, or a former one is gone, the results are there and nobody finds them.
-    files = len(files_in(state / "results", "*.arrow"))
+    files = sum(map(_is_whole, files_in(state / "results", "*.arrow")))
     if files and not checked:
         damage.append(
             f"registry: {registry} names none of the {files} files in {state / 'results'}"
@@ -82,3 +82,10 @@ def _wrong(results: ResultFolder, result: ResultFile) -> str | None:
     except Unavailable:
         return "cannot be read now"
     return {"absent": _MISSING, "damaged": "has other bytes than were written"}.get(found)
+
+
+def _is_whole(path: Path) -> bool:
+    """Return whether a result was written to its end: what a service writes now, or was killed at, is no loss."""
+    with path.open("rb") as file:
+        file.seek(max(0, file.seek(0, 2) - 6))
+        return file.read() == b"ARROW1"

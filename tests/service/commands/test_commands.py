@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import re
+import shutil
 import signal
 import stat
 import subprocess
@@ -436,6 +437,21 @@ def test_files_and_folders_that_cannot_be_made_are_one_line(folder, capsys, tmp_
     code, out, err = run(capsys, "backup", str(tmp_path / "file" / "copy"), *data)
     assert (code, out) == (2, "")
     assert err == f"{tmp_path / 'file'}: File exists\n"
+
+
+def test_a_first_result_that_is_being_written_is_no_damage(folder, capsys):
+    folder.execute()
+    (first,) = (folder.folder / "service" / "results").glob("*.arrow")
+    whole = first.read_bytes()
+    folder.stop()
+    copy = folder.folder / "copy"
+    for written, damaged in ((b"", 0), (whole[:5], 0), (whole[:-1], 0), (whole, 1)):
+        shutil.rmtree(copy, ignore_errors=True)
+        service = Running(copy, service_folder(copy))
+        service.stop()
+        (copy / "service" / "results" / "0.arrow").write_bytes(written)
+        code, out, _ = run(capsys, "check", "--data", str(copy))
+        assert (code, "names none of the 1 files" in out) == (damaged, bool(damaged)), out
 
 
 def test_a_registry_that_is_missing_or_empty_is_not_intact_and_is_not_made(folder, capsys):
