@@ -33,17 +33,20 @@ from nbext.engine.query.bitmaps import (
     always,
     among,
     apart,
-    bitmap,
     bits_of,
     combined,
     first_by,
     first_of,
+    in_common,
     merged,
+    packed,
     placed,
     series_of,
+    settled,
     throughout,
     tied,
     totals_of,
+    wallets_of,
 )
 from nbext.engine.query.rows import AMOUNT, Rows, addresses_of_bytes, in_exact_order
 from nbext.engine.query.set_tree import (
@@ -62,7 +65,7 @@ from nbext.engine.schema import LIMBS
 from nbext.errors import ResourceLimit
 
 if TYPE_CHECKING:
-    from nbext.engine.query.bitmaps import Wallets
+    from nbext.engine.query.bitmaps import Wallets, WalletSet
     from nbext.engine.query.sql import Layers
 
 Result = TypeVar("Result")
@@ -175,8 +178,12 @@ class Answers:
         # takes 1 ms however few rows it finds, so that one is fetched for both.
         self._wider = dict[str, Sql]()
 
-    def wallets(self, question: Question, *others: Tree) -> Wallets:
-        """Return a question's wallets, in no order; ``others`` are sets that are combined after it."""
+    def wallets(self, question: Question) -> Wallets:
+        """Return a question's wallets, in no order."""
+        return wallets_of(self._set(question))
+
+    def _set(self, question: Question, *others: Tree) -> WalletSet:
+        """Return the set of a question's wallets; ``others`` are sets that are combined after it."""
         sets = question.wallets(self._builder()).tree
         self._ahead([sets, *others])
         return combined(sets, self._wallets_of)
@@ -185,15 +192,15 @@ class Answers:
         """Return how many wallets match, and the first rows of them."""
         self._widen(question, limit)
         matches = [column for column in question.columns if limit and column.kind == "match"]
-        wallets = self.wallets(question, *map(self._match, matches))
-        first = wallets[:0]
-        if limit and len(wallets):
-            check_size(min(limit, len(wallets)), question)
-            first = self._first(wallets, limit, question)
+        found = self._set(question, *map(self._match, matches))
+        matched, first = len(found), np.empty(0, np.int32)
+        if limit and matched:
+            check_size(min(limit, matched), question)
+            first = self._first(wallets_of(found), limit, question)
         if self._cancel.deadline:
             # Rows take time by how many were asked for, which is bounded; the limit is for finding the wallets.
             self._cancel.deadline += len(first) * question.width / _VALUES_A_SECOND
-        return QueryResult(len(wallets), self._rows(first, question))
+        return QueryResult(matched, self._rows(first, question))
 
     def counts(self, questions: Sequence[Question], together: Sequence[Sequence[int]]) -> list[int]:
         """Return how many wallets several questions have in common, for each of ``together``: their places.
@@ -203,11 +210,12 @@ class Answers:
         """
         several = chained.from_iterable(places for places in together if len(places) > 1)
         joined = {~place if place < 0 else place for place in several}
-        alone, bits = dict[int, int](), Bits()
+        alone: dict[int, int] = {}
+        found: dict[int, WalletSet] = {}
 
-        def add(place: int, wallets: Wallets) -> None:
-            bits.add(place, wallets)
-            if bits.nbytes > _COUNTED_AT_ONCE:
+        def add(place: int, wallets: WalletSet) -> None:
+            found[place] = wallets
+            if sum(one.nbytes for one in found.values()) > _COUNTED_AT_ONCE:
                 raise ResourceLimit(
                     "The segments to compare need too much memory at once. Compare fewer of them."
                 )
@@ -217,7 +225,7 @@ class Answers:
             for point, (alike, number) in enumerate(zip(series.places, numbers, strict=True)):
                 alone |= dict.fromkeys(alike, number)
                 for place in joined.intersection(alike):
-                    add(place, held.at(point))
+                    add(place, settled(held.at(point)))
         others = {place: question for place, question in enumerate(questions) if place not in alone}
         for question in others.values():
             self._widen(question, 0)
@@ -229,10 +237,11 @@ class Answers:
             alone[place] = len(wallets)
             if place in joined:
                 add(place, wallets)
+        common = in_common(found, [places for places in together if len(places) > 1])
         counts = []
         for places in together:
             self._cancel.check()
-            counts.append(alone[places[0]] if len(places) == 1 else bits.common(places))
+            counts.append(alone[places[0]] if len(places) == 1 else next(common))
         return counts
 
     def totals(self, questions: Sequence[Question]) -> list[tuple[int, int]]:
@@ -272,9 +281,7 @@ class Answers:
 
         ``at`` is the block of each chain at the end of which balances are read; None: the data's last.
         """
-        found = [self.wallets(question) for question in (segment, base)]
-        # One more than the last: no wallet beyond it is in the set.
-        sets = [bitmap(one, int(one.max(initial=-1)) + 1) for one in found]
+        sets = [packed(self.wallets(question)) for question in (segment, base)]
         counts = np.zeros((2, len(self._data.catalog.places)), np.int64)
         for sql, held in self._held(at):
             pairs = f"SELECT contract, wallet FROM {held} AND sort_key > 0"
@@ -284,8 +291,8 @@ class Answers:
                 of, wallets = (rows.column(name).to_numpy() for name in ("contract", "wallet"))
                 # Nearly all rows of a contract are stored together: their sum is one step.
                 starts = np.flatnonzero(np.append(True, of[1:] != of[:-1]))
-                for bits, count in zip(sets, counts, strict=True):
-                    inside = bits.take(wallets, mode="clip")
+                for one, count in zip(sets, counts, strict=True):
+                    inside = one.has(wallets)
                     np.add.at(count, of[starts], np.add.reduceat(inside, starts, dtype=np.int64))
         return counts
 
@@ -399,12 +406,12 @@ class Answers:
                     rows = wider.text.partition(" FROM ")[2]
                     self._wider[repr(replace(wider, text=f"SELECT wallet FROM {rows}"))] = wider
 
-    def _wallets_of(self, leaf: Leaf) -> Wallets:
-        wallets: Wallets = self._kept(self._wider.get(repr(leaf), leaf))["wallet"].to_numpy()
-        return wallets
+    def _wallets_of(self, leaf: Leaf) -> WalletSet:
+        kept = self._kept(self._wider.get(repr(leaf), leaf))
+        return kept if isinstance(kept, Bits) else kept["wallet"].to_numpy()
 
-    def _kept(self, leaf: Leaf) -> pa.Table:
-        """Fetch what a statement or a list has, or return what is known of it."""
+    def _kept(self, leaf: Leaf) -> Any:
+        """Fetch what a statement or a list has, or return what is known of it: `Bits` of many wallets, or a table."""
         self._cancel.check()
         sets, key = self._data.sets, repr(leaf)
         if known := sets.pop(key, None):
@@ -412,6 +419,10 @@ class Answers:
             return known[1]
         fetched = self._engine.fetch(leaf) if isinstance(leaf, Sql) else self._listed(leaf)
         fetched = fetched.combine_chunks()
+        if fetched.num_columns == 1 and isinstance(
+            many := settled(fetched["wallet"].to_numpy()), Bits
+        ):
+            fetched = many
         # Measured once: of a table that takes as long as a small question.
         sets[key] = fetched.nbytes, fetched
         # Copied at once: other threads change them, too.

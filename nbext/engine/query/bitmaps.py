@@ -1,6 +1,6 @@
 """Sets of wallets in memory: each leaf is fetched as integers, and the sets are combined as bitmaps.
 
-A wallet is a small integer, so a bitmap of all wallets combines two million of them in milliseconds.
+A wallet is a small integer, so a set of many is a bit for each (`Bits`), and a set of few is those integers.
 
 At many blocks at once (`Throughout`) there is beside each wallet a bit for each block at which it is in the set: one
 reading of the history, and one walk through the tree of sets, answers for all blocks. A series of 52 blocks of a token
@@ -13,10 +13,9 @@ answered one by one.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
 from dataclasses import dataclass
-from itertools import chain
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -34,19 +33,15 @@ if TYPE_CHECKING:
     Wallets = np.ndarray[tuple[int], np.dtype[np.int32]]
     Ranks = np.ndarray[tuple[int], np.dtype[np.int64]]
     Mask = np.ndarray[tuple[int], np.dtype[np.bool_]]
+    Octets = np.ndarray[tuple[int], np.dtype[np.uint8]]
+    WalletSet: TypeAlias = "Wallets | Bits"
     # A bit for each block.
     BlockBits = np.ndarray[tuple[int], np.dtype[np.uint64]]
 
 Found = TypeVar("Found", bound=Sized)
-# Why there are bitmaps: of 10 million transfers, "at least X of A, and B, and not C" of the largest contracts takes
-# 29 ms with them, 59 ms as one statement of joins, and 11 ms on arrays of ids in memory. Bitmaps stay while joins take
-# more than 1.3 times the arrays and 40 ms. "Not C" alone takes 42 ms with them, and 237 ms as joins.
-# A union of fewer wallets is sorted as fast as it is read from a bitmap, which has a byte for every wallet of the data.
+# Fewer wallets than this are a set as they are; of more there is a bit for every wallet of the data.
 _FEW = 20_000
-# So many are compared one by one: nearly every segment leaves the two burn addresses out. Of 727,000 wallets that
-# takes 0.3 ms, and a bitmap 1.6 ms. One wallet is looked up among 3.4 million in 0.6 ms, and by a bitmap in 4 ms.
-_ONE_BY_ONE = 4
-# So many wallets of parts of a union, or pairs of them and their blocks, are put together before the next is fetched.
+# So many pairs of wallets and their blocks are put together before the next part of a union is fetched.
 _AT_A_TIME = 4_000_000
 _NONE, _ALL = np.uint64(0), ~np.uint64(0)
 # A year of Ethereum has 2.6 million blocks, of which a table has a byte each.
@@ -55,17 +50,119 @@ _LOOKED_UP = 8_000_000
 _LAST = np.iinfo(np.int64).max
 
 
-def combined(node: Tree, fetch: Callable[[Leaf], Wallets]) -> Wallets:
-    """Return the wallets of a tree, in no order; statements that cannot matter are not fetched."""
+@dataclass(frozen=True)
+class Bits:
+    """A set of many wallets: a bit for each wallet of the data up to its last, and none behind that.
 
-    def union(parts: Iterable[Wallets], disjoint: bool) -> Wallets:
-        return np.concatenate(list(parts)) if disjoint else _together(parts, _each_once)
+    Of 12 million wallets a set takes 1.5 MB, and what three have in common is counted in 1 ms; as arrays of ids, with
+    a table of bytes for each, they took 7 to 9 MB and 24 ms. Of the largest contracts of 10 million transfers, "at
+    least X of A, and B, and not C" took 59 ms as one statement of joins.
+    """
 
-    def keep(wallets: Wallets, others: Wallets, inside: bool) -> Wallets:
-        kept: Wallets = wallets[among(wallets, others) == inside]
-        return kept
+    octets: Octets
 
-    return _walked(node, fetch, union, keep)
+    def __len__(self) -> int:
+        return int(np.bitwise_count(self.octets.view(np.uint64)).sum(dtype=np.int64))
+
+    @property
+    def nbytes(self) -> int:
+        """The memory that the set takes."""
+        return self.octets.nbytes
+
+    @property
+    def wallets(self) -> Wallets:
+        """The wallets, in order."""
+        return np.flatnonzero(np.unpackbits(self.octets, bitorder="little").view(bool)).astype(
+            np.int32
+        )
+
+    def has(self, wallets: Wallets) -> Mask:
+        """Return which of some wallets are in the set."""
+        # The last octet has no bit, so it stands for all behind it.
+        octets = self.octets.take(wallets >> 3, mode="clip")
+        return (octets >> (wallets & 7).astype(np.uint8) & 1).view(bool)
+
+    def kept(self, others: WalletSet, inside: bool) -> Bits:
+        """Return the set without the wallets that are not in another set; or, not ``inside``, with those alone."""
+        octets = self.octets.copy()
+        if isinstance(others, Bits):
+            shorter = min(len(octets), len(others.octets))
+            octets = octets[:shorter] if inside else octets
+            octets[:shorter] &= others.octets[:shorter] if inside else ~others.octets[:shorter]
+        else:
+            some = others[others < 8 * len(octets)]
+            np.bitwise_and.at(octets, some >> 3, ~(1 << (some & 7)).astype(np.uint8))
+        return Bits(octets)
+
+    def joined(self, other: Bits) -> Bits:
+        """Return the wallets of both sets."""
+        short, long = sorted((self.octets, other.octets), key=len)
+        octets = long.copy()
+        octets[: len(short)] |= short
+        return Bits(octets)
+
+
+def packed(wallets: Wallets) -> Bits:
+    """Return a set of wallets as bits."""
+    # In words of 64 bits, and none behind the last.
+    members = np.zeros((int(wallets.max(initial=-1)) // 64 + 2) * 64, bool)
+    # By integers of 64 bits NumPy writes three times as fast.
+    members[wallets.astype(np.intp)] = True
+    return Bits(np.packbits(members, bitorder="little"))
+
+
+def settled(wallets: Wallets) -> WalletSet:
+    """Return wallets as a set, in the way that is faster for so many."""
+    return wallets if len(wallets) < _FEW else packed(wallets)
+
+
+def wallets_of(one: WalletSet) -> Wallets:
+    """Return the wallets of a set, in no order."""
+    return one.wallets if isinstance(one, Bits) else one
+
+
+def combined(node: Tree, fetch: Callable[[Leaf], WalletSet]) -> WalletSet:
+    """Return the wallets of a tree; statements that cannot matter are not fetched."""
+
+    def union(parts: Iterable[WalletSet], disjoint: bool) -> WalletSet:
+        few: list[Wallets] = []
+        many: Bits | None = None
+        for part in parts:
+            if isinstance(part, Bits):
+                many = part if many is None else many.joined(part)
+            else:
+                few.append(part)
+        wallets = np.concatenate([np.empty(0, np.int32), *few])
+        if many is not None:
+            return many.joined(packed(wallets))
+        return wallets if disjoint else settled(np.unique(wallets))
+
+    return _walked(node, fetch, union, kept)
+
+
+def kept(found: WalletSet, others: WalletSet, inside: bool) -> WalletSet:
+    """Return those of some wallets that are in another set; or, not ``inside``, those that are not."""
+    if isinstance(found, Bits):
+        if not inside or isinstance(others, Bits):
+            return found.kept(others, inside)
+        found, others = others, found
+    wallets: Wallets = found[among(found, others) == inside]
+    return wallets
+
+
+def in_common(sets: Mapping[int, WalletSet], together: Iterable[Sequence[int]]) -> Iterator[int]:
+    """Yield how many wallets are in each of some sets; after the first, ``~place`` leaves out those of a set."""
+    # The intersections on the way to the last one that was counted: most begin as the one before them.
+    path: list[tuple[int, WalletSet]] = []
+    for places in together:
+        same = 0
+        while same < min(len(places), len(path)) and path[same][0] == places[same]:
+            same += 1
+        del path[same:]
+        for place in places[same:]:
+            one = sets[~place if place < 0 else place]
+            path.append((place, kept(path[-1][1], one, place >= 0) if path else one))
+        yield len(path[-1][1])
 
 
 def throughout(node: Tree, fetch: Callable[[Leaf], Throughout]) -> Throughout:
@@ -102,49 +199,6 @@ def _walked(
         return found
 
     return walk(node)
-
-
-class Bits:
-    """Sets of wallets side by side, a bit for each wallet of the data, to count what they have in common.
-
-    Of 3.4 million wallets a set takes 430 KB, and one intersection 0.1 ms.
-    """
-
-    def __init__(self) -> None:
-        self._sets: dict[int, np.ndarray[Any, np.dtype[np.uint64]]] = {}
-        # The intersections on the way to the last one that was counted: most begin as the one before them.
-        self._path: list[tuple[int, np.ndarray[Any, np.dtype[np.uint64]]]] = []
-
-    @property
-    def nbytes(self) -> int:
-        """The memory that the sets take."""
-        return sum(one.nbytes for one in self._sets.values())
-
-    def add(self, place: int, wallets: Wallets) -> None:
-        """Add a set under a number of its own."""
-        size = -(-(int(wallets.max(initial=-1)) + 1) // 64) * 64
-        self._sets[place] = np.packbits(bitmap(wallets, size - 1)).view(np.uint64)
-
-    def common(self, places: Sequence[int]) -> int:
-        """Return how many wallets are in each of some sets; after the first, ``~place`` leaves out those of a set."""
-        same = 0
-        while same < min(len(places), len(self._path)) and self._path[same][0] == places[same]:
-            same += 1
-        del self._path[same:]
-        for place in places[same:]:
-            bits = self._sets[~place if place < 0 else place]
-            if self._path:
-                before = self._path[-1][1]
-                # A set ends with its last wallet: beyond the shorter one they have none in common.
-                shorter = min(len(before), len(bits))
-                if place < 0:
-                    rest = before.copy()
-                    rest[:shorter] &= ~bits[:shorter]
-                    bits = rest
-                else:
-                    bits = before[:shorter] & bits[:shorter]
-            self._path.append((place, bits))
-        return int(np.bitwise_count(self._path[-1][1]).sum(dtype=np.int64))
 
 
 def first_of(wallets: Wallets, limit: int, *, last: bool = False) -> Wallets:
@@ -219,42 +273,14 @@ def _places(wallets: Wallets, ordered: Wallets) -> tuple[Ranks, Mask]:
     return place, ordered[place] == wallets
 
 
-def among(wallets: Wallets, others: Wallets) -> Mask:
-    """Return which of some wallets are among others."""
-    if len(wallets) <= _ONE_BY_ONE:
-        return np.array([(others == one).any() for one in wallets], bool)
-    if len(others) <= _ONE_BY_ONE:
-        inside = np.zeros(len(wallets), bool)
-        for one in others:
-            inside |= wallets == one
-        return inside
-    return bitmap(others, int(wallets.max(initial=0)))[wallets]
-
-
-def _together(parts: Iterable[Found], once: Callable[[list[Found]], Found]) -> Found:
-    """Return all parts as one; of 200 parts of a million wallets, only a few are in memory at a time."""
-    found, most = list[Found](), _AT_A_TIME
-    for part in parts:
-        found.append(part)
-        if sum(map(len, found)) > most:
-            found = [once(found)]
-            # Twice: a large union is not made anew for each small part after it.
-            most = max(_AT_A_TIME, 2 * len(found[0]))
-    return once(found)
-
-
-def _each_once(parts: Sequence[Wallets]) -> Wallets:
-    wallets = np.concatenate(parts)
-    if len(wallets) < _FEW:
-        return np.unique(wallets)
-    return np.flatnonzero(bitmap(wallets)).astype(np.int32)
-
-
-def bitmap(wallets: Wallets, last: int = -1) -> Mask:
-    """Return a byte for each wallet up to ``last`` and those of a set: whether it is in the set."""
-    bits = np.zeros(max(int(wallets.max(initial=-1)), last) + 1, bool)
-    bits[wallets] = True
-    return bits
+def among(wallets: Wallets, others: WalletSet) -> Mask:
+    """Return which of some wallets are in a set."""
+    if not isinstance(others, Bits):
+        # 2,000 among as many take 0.02 ms; a table of bytes for all of 3.4 million wallets 0.4 ms.
+        if len(others) and len(wallets) + len(others) < _FEW:
+            return _places(wallets, np.sort(others))[1]
+        others = packed(others)
+    return others.has(wallets)
 
 
 @dataclass(frozen=True)
@@ -294,13 +320,21 @@ class Throughout:
 
 def merged(parts: Iterable[Throughout]) -> Throughout:
     """Return the wallets of all parts, each once; in a part a wallet may be several times."""
-    nobody = Throughout(np.empty(0, np.int32), np.empty(0, np.uint64))
-    return _together(chain([nobody], (part.kept(part.bits) for part in parts)), _merged_once)
+    found, most = [Throughout(np.empty(0, np.int32), np.empty(0, np.uint64))], _AT_A_TIME
+    for part in parts:
+        found.append(part.kept(part.bits))
+        # Of 200 parts of a million wallets, only a few are in memory at a time.
+        if sum(map(len, found)) > most:
+            found = [_merged_once(found)]
+            # Twice: a large union is not made anew for each small part after it.
+            most = max(_AT_A_TIME, 2 * len(found[0]))
+    return _merged_once(found)
 
 
-def always(wallets: Wallets) -> Throughout:
-    """Return wallets that are in a set at every block."""
-    return Throughout(np.sort(wallets), np.full(len(wallets), _ALL))
+def always(one: WalletSet) -> Throughout:
+    """Return a set that has the same wallets at every block."""
+    wallets = np.sort(wallets_of(one))
+    return Throughout(wallets, np.full(len(wallets), _ALL))
 
 
 def bits_of(rows: Any, blocks: Sequence[int]) -> BlockBits:

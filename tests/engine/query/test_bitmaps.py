@@ -10,7 +10,9 @@ from hypothesis import strategies as st
 from nbext.engine.query import bitmaps
 from nbext.engine.query.set_tree import Narrowed, Selection, in_all, in_any
 
+# Of another number each; the last ones end before the others, of which one is small.
 HELD = {contract: range(contract, 60_000, contract) for contract in (1, 2, 3, 5, 7000)}
+HELD[63] = range(63, 1000, 63)
 
 
 def holders(contract):
@@ -40,11 +42,44 @@ def meant(tree):
     return left | right if how == "or" else left & right if how == "and" else left - right
 
 
-@settings(max_examples=20)
-@given(TREES)
-def test_any_tree_of_sets_has_the_wallets_that_pythons_sets_have(tree):
-    found = bitmaps.combined(tree_of(tree).tree, lambda leaf: leaf)
-    assert np.array_equal(np.sort(found), sorted(meant(tree)))
+@settings(max_examples=30)
+@given(TREES, st.sets(st.sampled_from(sorted(HELD))))
+def test_any_tree_of_sets_has_the_wallets_that_pythons_sets_have_be_they_ids_or_bits(tree, as_bits):
+    def fetch(leaf):
+        ids = leaf[::-1]
+        return bitmaps.packed(ids) if leaf[0] in as_bits else ids
+
+    found = bitmaps.combined(tree_of(tree).tree, fetch)
+    wanted = sorted(meant(tree))
+    assert np.sort(bitmaps.wallets_of(found)).tolist() == wanted
+    assert len(found) == len(wanted)
+    assert bitmaps.among(np.arange(70_000, dtype=np.int32), found).nonzero()[0].tolist() == wanted
+
+
+PLACES = st.lists(st.integers(0, len(HELD) - 1), min_size=1, max_size=4, unique=True)
+
+
+@settings(max_examples=30)
+@given(st.sets(st.sampled_from(range(len(HELD)))), st.lists(PLACES, max_size=6), st.integers(0, 15))
+def test_what_sets_have_in_common_is_what_pythons_sets_have_be_they_ids_or_bits(
+    as_bits, together, left_out
+):
+    ids = [holders(contract) for contract in HELD]
+    sets = {n: bitmaps.packed(one) if n in as_bits else one for n, one in enumerate(ids)}
+    # After the first, some are left out.
+    signed = [
+        [one if not n or left_out >> n & 1 else ~one for n, one in enumerate(places)]
+        for places in together
+    ]
+    plain = list(map(set, HELD.values()))
+    assert list(bitmaps.in_common(sets, signed)) == [
+        len(
+            plain[places[0]]
+            .intersection(*(plain[one] for one in places if one >= 0))
+            .difference(*(plain[~one] for one in places if one < 0))
+        )
+        for places in signed
+    ]
 
 
 def test_an_empty_set_asks_for_nothing_more():
