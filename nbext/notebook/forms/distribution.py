@@ -137,7 +137,7 @@ def counted(
     return [*none, *_trimmed(found)], list(map(str, notes))
 
 
-def bars_html(bins: Bins, head: str, unit: str = "wallets") -> str:
+def bars_html(bins: Bins, head: str) -> str:
     """Return bins as a table with a bar in each row: text in every theme and on paper, and to screen readers."""
     most = max((one["count"] for one in bins), default=0) or 1
     rows = (
@@ -148,6 +148,6 @@ def bars_html(bins: Bins, head: str, unit: str = "wallets") -> str:
     )
     heads = (
         f'<th scope="col">{html(head, 60)}</th><td class="nbext-track"></td>'
-        f'<th scope="col" class="nbext-number">{html(unit)}</th>'
+        f'<th scope="col" class="nbext-number">wallets</th>'
     )
     return cells_html(heads, rows)

@@ -210,10 +210,8 @@ class SegmentForm(Form):
     def _part(self, asked: Asked) -> FilterPart:
         return self.edits.now.find(int(asked["id"]))
 
-    def _around(self, asked: Asked) -> tuple[FilterGroup, int, FilterPart]:
-        """Return the group that a part is in, its place there, and the part."""
-        group, place = self.edits.now.around(int(asked["id"]))
-        return group, place, group.members[place]
+    def _around(self, asked: Asked) -> tuple[FilterPart, int, FilterPart]:
+        return self.edits.now.around(int(asked["id"]))
 
     def add(self, key: str, value: Any = None, into: int | None = None) -> FilterPart:
         """Add a condition or a group at the end of a group, or after a line; open it."""

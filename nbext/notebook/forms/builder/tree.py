@@ -36,9 +36,16 @@ class FilterPart:
         is_group = isinstance(self, FilterGroup)
         return replace(self, value=deepcopy(self.value, memo) if is_group else self.value)
 
+    @property
+    def members(self) -> list[FilterPart]:
+        """The parts inside it: a condition has none."""
+        return []
+
     def walk(self) -> Iterator[FilterPart]:
         """Yield the part and all inside it, in order."""
         yield self
+        for member in self.members:
+            yield from member.walk()
 
     def copied(self) -> FilterPart:
         """Return the part as another one: every id in it is new."""
@@ -57,12 +64,6 @@ class FilterGroup(FilterPart):
     def members(self) -> list[FilterPart]:
         """Its parts."""
         return self.value
-
-    def walk(self) -> Iterator[FilterPart]:
-        """Yield the group and all inside it, in order."""
-        yield self
-        for member in self.members:
-            yield from member.walk()
 
 
 @dataclass
@@ -84,13 +85,12 @@ class Tree:
                 return part
         raise UsageError("This condition is gone already.")
 
-    def around(self, wanted: int) -> tuple[FilterGroup, int]:
-        """Return the group that a part is in, and its place there."""
+    def around(self, wanted: int) -> tuple[FilterPart, int, FilterPart]:
+        """Return the group that a part is in, its place there, and the part; `UsageError` where it is gone."""
         for group in self.walk():
-            if isinstance(group, FilterGroup):
-                for place, member in enumerate(group.members):
-                    if member.id == wanted:
-                        return group, place
+            for place, part in enumerate(group.members):
+                if part.id == wanted:
+                    return group, place, part
         raise UsageError("This condition is gone already.")
 
     def add(self, part: FilterPart, into: int | None = None) -> None:
@@ -99,15 +99,15 @@ class Tree:
         if isinstance(at, FilterGroup):
             at.members.append(part)
         else:
-            group, place = self.around(at.id)
+            group, place, _ = self.around(at.id)
             group.members.insert(place + 1, part)
 
     def move(self, wanted: int, by: int) -> None:
         """Move a part one place up (-1) or down (1): past a line, into a group, or out of its own."""
-        group, place = self.around(wanted)
+        group, place, part = self.around(wanted)
         to = place + by
         if 0 <= to < len(group.members):
-            part = group.members.pop(place)
+            del group.members[place]
             # It moved up to where the other one was, or the other one moved up to where it was.
             past = group.members[min(place, to)]
             if isinstance(past, FilterGroup):
@@ -115,8 +115,9 @@ class Tree:
             else:
                 group.members.insert(to, part)
         elif group is not self.root:
-            outer, at = self.around(group.id)
-            outer.members.insert(at + (by > 0), group.members.pop(place))
+            outer, at, _ = self.around(group.id)
+            del group.members[place]
+            outer.members.insert(at + (by > 0), part)
 
 
 class Edits:
