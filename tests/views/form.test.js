@@ -273,14 +273,16 @@ test("arrows go to the nearest in their direction, also to a short bar between l
   );
 });
 
-test("what is typed is searched once typing pauses, and not once its list is closed", () => {
+test("what is typed is searched once typing pauses, with own entries below, and not once its list is closed", async () => {
   const model = new Model();
   const link = new Link(model, () => {});
   const search = Lines.prototype.search.bind({ link, id: 7 });
   const input = h("input");
-  new Picker(
+  let kinds = ["token"];
+  const entries = ["Activity", "Universe"].map((label) => ({ value: "", label }));
+  const { list } = new Picker(
     input,
-    (done, wanted) => search(["token"], input.value, null, done, wanted),
+    (done, wanted) => search(kinds, entries, input.value, null, done, wanted),
     () => {},
   );
   document.body.replaceChildren(input);
@@ -293,6 +295,15 @@ test("what is typed is searched once typing pauses, and not once its list is clo
   link.flush();
   const asked = [{ kinds: ["token"], term: "uni", chain: null, op: "search", part: 7 }];
   assert.deepEqual(model.said(), asked);
+  const labels = () => [...list.children].map((one) => one.querySelector(".nbl-symbol").textContent);
+  assert.deepEqual(labels(), []);
+  link.heard({ op: "answer", part: 7, number: 1, found: [{ value: "UNI", label: "UNI" }] });
+  await new Promise(setImmediate);
+  assert.deepEqual(labels(), ["UNI", "Universe"]);
+  kinds = [];
+  type("ACT");
+  assert.deepEqual(labels(), ["Activity"]);
+  kinds = ["token"];
   type("unis");
   input.blur();
   link.send(7, "undo");

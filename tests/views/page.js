@@ -3,6 +3,8 @@ import { JSDOM } from "jsdom";
 
 const { window } = new JSDOM("<!doctype html><body></body>");
 Object.assign(globalThis, { window, document: window.document });
+// Without a layout nothing can be scrolled to.
+window.Element.prototype.scrollIntoView = () => {};
 
 export const { document } = window;
 

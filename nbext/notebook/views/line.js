@@ -283,11 +283,7 @@ export class Field extends FormField {
     const own = spec.choices.map((/** @type {[string, string]} */ [value, label]) => ({ value, label }));
     const box = new Picker(
       input,
-      (done, wanted) => {
-        const term = last().toLowerCase();
-        if (own.length) done({ found: own.filter((one) => one.label.toLowerCase().includes(term)) });
-        else page.search([spec.picks], last(), this.chain, done, wanted);
-      },
+      (done, wanted) => page.search(own.length ? [] : [spec.picks], own, last(), this.chain, done, wanted),
       (one) => {
         if (one.value.startsWith("$")) page.send("list", { id, value: one.value.slice(1) });
         else this.put("", input.value.slice(0, input.value.length - last().length) + one.value);

@@ -110,10 +110,20 @@ export class Lines {
     }
   }
 
-  /** @param {string[]} kinds @param {string} term @param {string | null | undefined} chain @param {import("./picker.js").Done} done @param {() => boolean} wanted */
-  search(kinds, term, chain, done, wanted) {
+  /**
+   * Offers what Python finds of these kinds, and below it the entries whose label contains the term.
+   * @param {string[]} kinds @param {import("./picker.js").Item[]} entries @param {string} term @param {string | null | undefined} chain @param {import("./picker.js").Done} done @param {() => boolean} wanted
+   */
+  search(kinds, entries, term, chain, done, wanted) {
+    const own = entries.filter((one) => one.label.toLowerCase().includes(term.toLowerCase()));
     const ask = () => this.link.ask(this.id, "search", { kinds, term, chain });
-    this.link.later("search", () => wanted() && ask().then(/** @type {any} */ (done)));
+    if (!kinds.length) done({ found: own });
+    else
+      this.link.later("search", async () => {
+        if (!wanted()) return;
+        const { found, error } = await ask();
+        done({ found: [...found, ...own], error });
+      });
   }
 
   /** @param {KeyboardEvent} event */
@@ -252,16 +262,7 @@ class Adder {
       this.input,
       (done, wanted) => {
         const term = this.input.value.trim();
-        const own = entries.filter((one) => one.label.toLowerCase().includes(term.toLowerCase()));
-        if (!term) done({ found: own });
-        else
-          page.search(
-            [...Object.keys(asks), "saved"],
-            term,
-            null,
-            ({ found, error }) => done({ found: [...found, ...own], error }),
-            wanted,
-          );
+        page.search(term ? [...Object.keys(asks), "saved"] : [], entries, term, null, done, wanted);
       },
       ({ key, kind = "", value }) => {
         this.input.value = "";
