@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache, partial, reduce
+from functools import lru_cache, reduce
 from itertools import groupby, pairwise, product
 from operator import attrgetter, or_
 from typing import Any, NamedTuple
@@ -23,7 +23,7 @@ from nbext.errors import NodeError
 from nbext.node.contracts import Unreadable, decode_transfer, shown_standard
 from nbext.node.limits import Meaning
 from nbext.node.received import checksum_of
-from nbext.node.rpc import LAST_BLOCK, InconsistentAnswer, Node, Refusal, quantity
+from nbext.node.rpc import InconsistentAnswer, Node, Refusal, quantity
 
 # So near to the end of what is read every header is asked for: that is where nodes differ, and blocks are orphaned.
 NEAR = 64
@@ -233,16 +233,7 @@ def _hash(value: Any) -> str:
 
 
 # Most values of a log are those of one before: wallets, blocks, times, places.
-_topic = lru_cache(1 << 12)(_hash)
-_block, _index, _place, _time = (
-    lru_cache(1 << 12)(partial(quantity, what=what, most=most))
-    for what, most in (
-        ("block number", LAST_BLOCK),
-        ("index of a log", _MOST_INDEX),
-        ("index of a transaction", _MOST_INDEX),
-        ("time of a block", _LAST_SECOND),
-    )
-)
+_topic, _quantity = lru_cache(1 << 12)(_hash), lru_cache(1 << 14)(quantity)
 
 
 def _logs(logs: Sequence[Any], wanted: LogFilter) -> list[EventLog]:
@@ -290,12 +281,12 @@ def _log(raw: Any) -> EventLog:
             raw["address"].lower(),
             tuple(map(_topic, raw["topics"])),
             data.lower(),
-            _block(raw["blockNumber"]),
+            _quantity(raw["blockNumber"], "block number"),
             _topic(raw["blockHash"]),
             _hash(raw["transactionHash"]),
-            _index(raw["logIndex"]),
-            _place(raw.get("transactionIndex") or "0x0"),
-            None if time is None else _time(time),
+            _quantity(raw["logIndex"], "index of a log", _MOST_INDEX),
+            _quantity(raw.get("transactionIndex") or "0x0", "index of a transaction", _MOST_INDEX),
+            None if time is None else _quantity(time, "time of a block", _LAST_SECOND),
         )
     except (KeyError, TypeError, AttributeError):
         pass
