@@ -83,7 +83,7 @@ class Bits:
         return (octets >> (wallets & 7).astype(np.uint8) & 1).view(bool)
 
     def kept(self, others: WalletSet, inside: bool) -> Bits:
-        """Return the set without the wallets that are not in another set; or, not ``inside``, with those alone."""
+        """Return those of the wallets that are in another set, too; or, not ``inside``, those that are not."""
         octets = self.octets.copy()
         if isinstance(others, Bits):
             shorter = min(len(octets), len(others.octets))
@@ -135,7 +135,10 @@ def combined(node: Tree, fetch: Callable[[Leaf], WalletSet]) -> WalletSet:
         wallets = np.concatenate([np.empty(0, np.int32), *few])
         if many is not None:
             return many.joined(packed(wallets))
-        return wallets if disjoint else settled(np.unique(wallets))
+        # A hundred sets that were read with their columns may have ten million wallets: to sort those takes a second.
+        if disjoint or len(wallets) >= _FEW:
+            return settled(wallets)
+        return np.unique(wallets)
 
     return _walked(node, fetch, union, kept)
 
