@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from nbext.engine.dataset import Cancel, Order, Question
 from nbext.engine.duckdb.dataset import CursorEngine
 from nbext.engine.open import open_dataset
-from nbext.engine.query import answers
+from nbext.engine.query import answers, bitmaps
 from nbext.engine.query.set_tree import in_all, spelled_out
 from nbext.errors import QueryCancelled, ResourceLimit
 from nbext.language import language
@@ -58,11 +58,16 @@ def asked(draw):
 
 @pytest.mark.parametrize("part", slow.but_the_first(range(4)))
 @settings(max_examples=10)
-@given(asked=asked())
-def test_counts_are_those_of_the_sets_of_wallets(dataset, wallets, part, asked):
+@given(asked=asked(), few=st.sampled_from([1, 6, 20_000]))
+def test_counts_are_those_of_the_sets_of_wallets_be_they_ids_or_bits(
+    dataset, wallets, part, asked, few
+):
     names, together = asked
     questions = [forms.question(name, dataset) for name in names]
-    counts = dataset.answers(methodcaller("counts", questions, together))
+    dataset.sets.clear()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(bitmaps, "_FEW", few)
+        counts = dataset.answers(methodcaller("counts", questions, together))
     assert counts == [
         len(
             set.intersection(*(wallets(names[one]) for one in places if one >= 0)).difference(
@@ -73,6 +78,7 @@ def test_counts_are_those_of_the_sets_of_wallets(dataset, wallets, part, asked):
     ]
     whole = Question(lambda sql: in_all([one.wallets(sql) for one in questions]))
     assert dataset.ask(whole, limit=0).matched == len(set.intersection(*map(wallets, names)))
+    dataset.sets.clear()
 
 
 @pytest.fixture
