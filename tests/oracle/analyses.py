@@ -19,11 +19,13 @@ from tests.oracle.world import BURNED
 Analysis = Callable[[Client, Oracle, Asking], None]
 
 
-def of_now(asking: Asking) -> dict[str, Any]:
-    """Draw a request of the default chain, at no time of its own."""
+def of_now(oracle: Oracle, asking: Asking) -> dict[str, Any]:
+    """Draw a request at no time of its own; its blocks are of the first chain, or of the one that it is all about."""
     asking.default, asking.ends = asking.chains[0], dict(asking.world.last_blocks)
     conditions = asking.members()
-    return {"operator": asking.one_of(["AND", "OR"]), "filters": conditions}
+    request = {"operator": asking.one_of(["AND", "OR"]), "filters": conditions}
+    asking.default = One(oracle, request).default
+    return request
 
 
 def at(request: Mapping[str, Any], moment: Any) -> dict[str, Any]:
@@ -32,21 +34,21 @@ def at(request: Mapping[str, Any], moment: Any) -> dict[str, Any]:
 
 
 def overlap(client: Client, oracle: Oracle, asking: Asking) -> None:
-    asked = [of_now(asking) for _ in range(asking.luck.randint(1, 3))]
+    asked = [of_now(oracle, asking) for _ in range(asking.luck.randint(1, 3))]
     sets = [oracle.wallets(one) for one in asked]
     table = nbext.overlap({f"s{place}": one for place, one in enumerate(asked)}, client=client)
     assert table.to_numpy().tolist() == [[len(one & other) for other in sets] for one in sets]
 
 
 def funnel(client: Client, oracle: Oracle, asking: Asking) -> None:
-    asked = of_now(asking)
+    asked = of_now(oracle, asking)
     table = nbext.funnel(asked, client=client)
     assert table["remaining"].iloc[-1] == len(oracle.wallets(asked))
     assert table["remaining"].iloc[0] == table["alone"].iloc[0]
 
 
 def changes(client: Client, oracle: Oracle, asking: Asking) -> None:
-    asked = of_now(asking)
+    asked = of_now(oracle, asking)
     since = asking.one_of(sorted(asking.known(asking.default)))
     before = oracle.wallets(at(asked, since))
     after = oracle.wallets(at(asked, asking.world.last_blocks[asking.default]))
@@ -60,7 +62,7 @@ def changes(client: Client, oracle: Oracle, asking: Asking) -> None:
 
 
 def trend(client: Client, oracle: Oracle, asking: Asking) -> None:
-    asked, every = of_now(asking), asking.luck.randint(1, 30)
+    asked, every = of_now(oracle, asking), asking.luck.randint(1, 30)
     asking.times = True
     table = nbext.trend(asked, every=f"{every}h", since="60h", client=client)
     # Points from before the data begins are left out.
@@ -72,7 +74,7 @@ def trend(client: Client, oracle: Oracle, asking: Asking) -> None:
 
 
 def retention(client: Client, oracle: Oracle, asking: Asking) -> None:
-    asked = of_now(asking)
+    asked = of_now(oracle, asking)
     asking.times = True
     table = nbext.retention(asked, "day", cohort="held", since="2d", client=client)
     days = [str(name).removeprefix("until ") for name in table.index]
@@ -106,7 +108,7 @@ def concentration(client: Client, oracle: Oracle, asking: Asking) -> None:
 
 
 def profile(client: Client, oracle: Oracle, asking: Asking) -> None:
-    asked = of_now(asking)
+    asked = of_now(oracle, asking)
     table = nbext.profile(asked, least=1, client=client)
     one, wallets = One(oracle, asked), oracle.wallets(asked)
     expected = {}
