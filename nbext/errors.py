@@ -59,32 +59,29 @@ class FieldError(TypedDict):
     detail: str
 
 
-# What other tools and languages call our words.
+# What other tools and languages call our words, and these.
 _SAME = {
-    **dict.fromkeys(("erc20", "coin", "currency"), ("token",)),
-    **dict.fromkeys(("erc721", "erc1155", "collection"), ("nft",)),
-    **dict.fromkeys(("symbol", "address", "contract", "name"), ("token", "nft", "id", "in")),
-    **dict.fromkeys(("wallets", "holder", "holders", "owner", "owners"), ("wallet",)),
-    **dict.fromkeys(
-        ("count", "amount", "quantity", "value", "holds", "min", "max"),
-        ("balance", "count", "amount"),
-    ),
-    "balance": ("count",),
-    "id": ("tokenIds",),
-    "ids": ("tokenIds",),
-    **dict.fromkeys(("gt", "gte", ">", ">=", "above", "minimum", "atleast"), ("min", "after")),
-    **dict.fromkeys(("lt", "lte", "<", "<=", "below", "maximum", "atmost"), ("max", "before")),
-    **dict.fromkeys(("since", "start"), ("heldSince", "after", "first")),
-    **dict.fromkeys(("until", "end"), ("before", "last")),
-    **dict.fromkeys(("from", "to", "sender", "recipient", "receiver", "with"), ("counterparty",)),
-    **dict.fromkeys(("sent", "send", "outgoing"), ("out",)),
-    **dict.fromkeys(("received", "receive", "incoming"), ("in",)),
-    **dict.fromkeys(("notin", "none", "without", "except"), ("not", "exclude")),
-    **dict.fromkeys(("sort", "order", "order_by", "sortby"), ("orderBy",)),
-    **dict.fromkeys(("date", "at", "block"), ("asOf",)),
-    "network": ("chain",),
-    "wei": ("raw",),
+    "erc20 coin currency": "token",
+    "erc721 erc1155 collection": "nft",
+    "symbol address contract name": "token nft id in",
+    "wallets holder holders owner owners": "wallet",
+    "count amount quantity value holds min max": "balance count amount",
+    "balance": "count",
+    "id ids": "tokenIds",
+    "gt gte > >= above minimum atleast": "min after",
+    "lt lte < <= below maximum atmost": "max before",
+    "since start": "heldSince after first",
+    "until end": "before last",
+    "from to sender recipient receiver with": "counterparty",
+    "sent send outgoing": "out",
+    "received receive incoming": "in",
+    "notin none without except": "not exclude",
+    "sort order order_by sortby": "orderBy",
+    "date at block": "asOf",
+    "network": "chain",
+    "wei": "raw",
 }
+_MEANT = {word: meant.split() for words, meant in _SAME.items() for word in words.split()}
 
 
 def did_you_mean(got: str, allowed: Iterable[str]) -> str:
@@ -96,7 +93,7 @@ def did_you_mean(got: str, allowed: Iterable[str]) -> str:
     near = [word for word in by_lower if sorted(word) == sorted(got)]
     # Of a user's own names `holders` is nearer to `holder` than `wallet`; but `unit` is not meant by `count`.
     alike = difflib.get_close_matches(got, by_lower, n=1)
-    means = [word for word in map(str.lower, _SAME.get(got, ())) if word in by_lower]
+    means = [word for word in map(str.lower, _MEANT.get(got, ())) if word in by_lower]
     if alike and difflib.SequenceMatcher(None, alike[0], got).ratio() >= 0.8:
         near += alike
     near += means + alike

@@ -21,7 +21,6 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import requests
-import urllib3
 from cachecontrol.cache import DictCache
 from cachecontrol.controller import CacheController
 from requests.adapters import HTTPAdapter
@@ -169,15 +168,21 @@ class _WatchedTLS(_Watched, HTTPSConnection):
         super().connect()
 
 
-class _Pool(urllib3.HTTPConnectionPool):
-    ConnectionCls = _Watched
+def _watch(manager: Any) -> Any:
+    """Have a manager of urllib3's, also one for SOCKS, open connections that a watch can shut; return it."""
+    pools = manager.pool_classes_by_scheme
+    manager.pool_classes_by_scheme = {scheme: _pool(pool) for scheme, pool in pools.items()}
+    return manager
 
 
-class _TLSPool(urllib3.HTTPSConnectionPool):
-    ConnectionCls = _WatchedTLS
-
-
-POOLS = {"http": _Pool, "https": _TLSPool}
+@cache
+def _pool(given: Any) -> Any:
+    of = given.ConnectionCls
+    # The manager of a proxy is the same for each request.
+    if issubclass(of, _Watched):
+        return given
+    own = _WatchedTLS if issubclass(of, HTTPSConnection) else _Watched
+    return type("_Pool", (given,), {"ConnectionCls": type(own.__name__, (own, of), {})})
 
 
 class WatchedAdapter(HTTPAdapter):
@@ -190,15 +195,11 @@ class WatchedAdapter(HTTPAdapter):
     def init_poolmanager(self, *args: Any, **options: Any) -> None:
         """Make the pool, of our connections."""
         super().init_poolmanager(*args, **options)
-        self.poolmanager.pool_classes_by_scheme = POOLS
+        _watch(self.poolmanager)
 
     def proxy_manager_for(self, proxy: Any, **options: Any) -> Any:
         """Make the pool of a proxy, of our connections."""
-        manager = super().proxy_manager_for(proxy, **options)
-        manager.pool_classes_by_scheme = (
-            _socks_pools() if proxy.lower().startswith("socks") else POOLS
-        )
-        return manager
+        return _watch(super().proxy_manager_for(proxy, **options))
 
     def cert_verify(self, conn: Any, url: str, verify: Any, cert: Any) -> None:
         """Leave it to the watch's context, which requests would add its own certificates to."""
@@ -238,19 +239,6 @@ def _without_password(proxy: str | None) -> str | None:
         return None
     scheme, _, rest = proxy.rpartition("://")
     return f"{scheme or 'http'}://{visible(rest.rpartition('@')[2].rstrip('/'), 100)}"
-
-
-@cache
-def _socks_pools() -> dict[str, Any]:
-    """Return the pools whose connections go through a SOCKS proxy; reached only where PySocks is installed."""
-    from urllib3.contrib import socks
-
-    plain = type("_WatchedSocks", (_Watched, socks.SOCKSConnection), {})
-    tls = type("_WatchedSocksTLS", (_WatchedTLS, socks.SOCKSHTTPSConnection), {})
-    return {
-        "http": type("_SocksPool", (socks.SOCKSHTTPConnectionPool,), {"ConnectionCls": plain}),
-        "https": type("_SocksTLSPool", (socks.SOCKSHTTPSConnectionPool,), {"ConnectionCls": tls}),
-    }
 
 
 class _Latest(DictCache):

@@ -178,11 +178,21 @@ _UNLOGGED = _Unlogged()
 # What requests, urllib3, http.client, ssl and the sockets may raise: requests' errors are OSErrors, too.
 FOREIGN: Final = (u.HTTPError, http.client.HTTPException, OSError, ValueError)
 
-# The first that fits: what failed, and what we make of it. {0} is the service's address, {1} what it is. What requests
-# raises has urllib3's error as a cause, or is a ValueError.
+# The first that fits: what failed, and what we make of it. {0} is the service's address, {1} what it is, or the proxy's
+# where that failed, {2} the proxy's. What requests raises has urllib3's error as a cause, or is a ValueError.
 _OF_LIBRARY: Final[
-    tuple[tuple[tuple[type[BaseException], ...], type[TransportError], str], ...]
+    tuple[tuple[tuple[type[BaseException], ...], type[TransportError | ConfigError], str], ...]
 ] = (
+    (
+        (requests.exceptions.InvalidProxyURL,),
+        ConfigError,
+        "The proxy {2} has no host. Write one such as http://proxy.example.com:8080.",
+    ),
+    (
+        (requests.exceptions.InvalidSchema,),
+        ConfigError,
+        'The proxy {2} needs a package that is not installed: pip install "nbext[socks]"',
+    ),
     (
         (socket.gaierror, u.NameResolutionError),
         ConnectionFailed,
@@ -240,46 +250,21 @@ def of_library(
         # Ours, raised while a library read for us: it says more than what the library made of it.
         if isinstance(cause, TransportError | ConfigError):
             return cause
-    if proxy and (found := _of_proxy(causes, where, proxy)):
-        return found
-    for cause in causes:
-        if isinstance(cause, ssl.SSLError | u.SSLError):
-            return TLSError(f"No safe connection to {where}: {_tls_reason(causes, proxy)}.")
-    return _by_cause(causes, where) or ConnectionFailed(f"The connection to {where} failed.")
-
-
-def _by_cause(
-    causes: list[BaseException], where: str, what: str = "the service"
-) -> TransportError | None:
+    what, otherwise = "the service", f"The connection to {where} failed."
+    # PySocks has no error of its own for a proxy that failed.
+    of_proxy = u.NewConnectionError if proxy and proxy.startswith("socks") else u.ProxyError
+    if proxy and any(isinstance(cause, u.ProxyError | of_proxy) for cause in causes):
+        for cause in causes:
+            if refused := re.search(r"Tunnel connection failed: (\d{3})", str(cause)):
+                return of_proxy_status(int(refused[1]), where, proxy)
+        otherwise = f"There is no connection to {where} through the proxy {proxy}."
+        where, what = f"The proxy {proxy}", "it"
+    elif any(isinstance(cause, ssl.SSLError | u.SSLError) for cause in causes):
+        return TLSError(f"No safe connection to {where}: {_tls_reason(causes, proxy)}.")
     for kinds, ours, message in _OF_LIBRARY:
         if any(isinstance(cause, kinds) for cause in causes):
-            return ours(message.format(where, what))
-    return None
-
-
-def _of_proxy(
-    causes: list[BaseException], where: str, proxy: str
-) -> TransportError | ConfigError | None:
-    """Return our error where it is the proxy that failed, and not the service behind it."""
-    for cause in causes:
-        if isinstance(cause, requests.exceptions.InvalidProxyURL):
-            return ConfigError(
-                f"The proxy {proxy} has no host. Write one such as http://proxy.example.com:8080."
-            )
-        if isinstance(cause, requests.exceptions.InvalidSchema):
-            return ConfigError(
-                f'The proxy {proxy} needs a package that is not installed: pip install "nbext[socks]"'
-            )
-    # PySocks has no error of its own for a proxy that failed.
-    of_socks = u.NewConnectionError if proxy.startswith("socks") else u.ProxyError
-    if not any(isinstance(cause, u.ProxyError | of_socks) for cause in causes):
-        return None
-    for cause in causes:
-        if refused := re.search(r"Tunnel connection failed: (\d{3})", str(cause)):
-            return of_proxy_status(int(refused[1]), where, proxy)
-    return _by_cause(causes, f"The proxy {proxy}", "it") or ConnectionFailed(
-        f"There is no connection to {where} through the proxy {proxy}."
-    )
+            return ours(message.format(where, what, proxy))
+    return ConnectionFailed(otherwise)
 
 
 def of_proxy_status(status: int, where: str, proxy: str) -> ConnectionFailed:
