@@ -15,7 +15,7 @@ from nbext.client.decode import Want
 from nbext.client.filters import Wallets, as_sent, from_python, store
 from nbext.client.segment_run import Reporter, SegmentRun
 from nbext.client.service import Service, public
-from nbext.client.writer import Target, target_of
+from nbext.client.writer import target_of
 from nbext.core import wire as op
 from nbext.core.provenance import Provenance
 from nbext.core.rules import MAX_LIMIT, limit_of, one_of
@@ -272,17 +272,23 @@ class Client:
         run = SegmentRun(self._service, "deadline", "json", None, self._segment_id(segment_id))
         call = run.call(run.path(op.SEGMENT))
         reading = self._service.read(call, Want.SEGMENT)
-        table = (
-            run.table(reading, call) if reading.rows is not None else _description(reading.document)
-        )
-        said: Any = reading.document if isinstance(reading.document, dict) else {}
-        counts = said.get("counts")
+        said: Any = reading.said
+        if reading.rows is not None:
+            table = run.table(reading, call)
+        elif reading.counts and {"columns", "links"} <= said.keys():
+            row = {name: {**said, **reading.counts}.get(name) for name in op.SEGMENT_FIELDS}
+            table = frames.frame_as_of([row], op.SEGMENT_FIELDS)
+        else:
+            # A stranger's may be a bare address, and has the columns that it has.
+            is_object = isinstance(reading.document, dict)
+            table = frames.frame([said if is_object else {"id": reading.document}])
+        said = reading.said
         return Provenance(
             operation="segment",
             service=self.base_url,
             warnings=reading.warnings,
             segment_id=run.id,
-            matched=counts.get("matched") if isinstance(counts, dict) else None,
+            matched=reading.counts.get("matched"),
             # Of an unfinished one it is not known.
             truncated=said.get("truncated") is True,
             **{
@@ -309,8 +315,7 @@ class Client:
         ------
         GET /v1/segment/{id}/json, page by page
         """
-        target = None if to is None else target_of(to, overwrite=overwrite, raw=raw)
-        return self._export("json", segment_id, target, progress)
+        return self._export("json", segment_id, progress, to, overwrite=overwrite, raw=raw)
 
     @public
     def export_csv(
@@ -358,8 +363,7 @@ class Client:
         ------
         GET /v1/segment/{id}/csv
         """
-        target = None if to is None else target_of(to, overwrite=overwrite, raw=raw)
-        return self._export("csv", segment_id, target, progress)
+        return self._export("csv", segment_id, progress, to, overwrite=overwrite, raw=raw)
 
     @public
     def explain(
@@ -684,10 +688,12 @@ class Client:
         return validate.segment_id_of(about.segment_id or given, ours=self._service.ours is True)
 
     def _export(
-        self, file_type: str, segment_id: str, to: Target | None, progress: Reporter | None
+        self, file_type: str, segment_id: str, progress: Reporter | None, to: Any, **ways: bool
     ) -> pd.DataFrame:
+        target = None if to is None else target_of(to, **ways)
         known = self._segment_id(segment_id)
-        return SegmentRun(self._service, "download_deadline", file_type, progress, known).export(to)
+        run = SegmentRun(self._service, "download_deadline", file_type, progress, known)
+        return run.export(target)
 
     def _answer(self, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
         """Return what our own service answers to a body."""
@@ -708,7 +714,8 @@ class Client:
         is_sent: bool = True,
     ) -> tuple[dict[str, Any], dict[str, Wallets]]:
         """Return the body of a request, and the lists that it names, which the service has where it is to be sent."""
-        ours = self._service.is_ours if is_sent else self._may_be_ours
+        # A service that nobody has asked yet may be ours, and then a limit of 0 is allowed.
+        ours = self._service.is_ours if is_sent else lambda: self._service.ours is not False
         settled, named = as_sent(filters, ours)
         pinned = self._pinned()
         given = self.settings["limit"] if limit == "default" else limit
@@ -729,22 +736,6 @@ class Client:
             store(self._service, named)
         return body, named
 
-    def _may_be_ours(self) -> bool:
-        # A service that nobody has asked yet may be, and then a limit of 0 is allowed.
-        return self._service.ours is not False
-
     def _chain(self, chain: Any) -> str:
         given = self.settings["chain"] if chain is None else chain
         return validate.chain_as_sent(given, ours=self._service.ours is True)
-
-
-def _description(document: Any) -> pd.DataFrame:
-    """Return a segment's description as one flat row."""
-    # A stranger's may be a bare address, and has the columns that it has.
-    said = document if isinstance(document, dict) else {"id": document}
-    counts = said.get("counts")
-    if not isinstance(counts, dict) or not {"columns", "links"} <= said.keys():
-        return frames.frame([said])
-    said = {**said, "matched": counts.get("matched"), "returned": counts.get("returned")}
-    row = {name: said.get(name) for name in op.SEGMENT_FIELDS}
-    return frames.frame_as_of([row], op.SEGMENT_FIELDS)

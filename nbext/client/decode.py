@@ -83,6 +83,12 @@ class Reading:
         return self.document if isinstance(self.document, dict) else {}
 
     @property
+    def counts(self) -> Mapping[str, Any]:
+        """The numbers of rows that our own service names ``counts``; a stranger's may be anything."""
+        counts = self.said.get("counts")
+        return counts if isinstance(counts, dict) else {}
+
+    @property
     def rows(self) -> int | None:
         """How many rows came, or None where the answer holds no table."""
         if self.records is not None:

@@ -94,15 +94,18 @@ def metadata(
     finally:
         # Not waited for: an interrupt, or the first error, ends those under way through the scope.
         pool.shutdown(wait=False, cancel_futures=True)
-    readings = {name: one for name, one in found.items() if isinstance(one, Reading)}
-    failed = {name: one for name, one in found.items() if isinstance(one, NbextError)}
-    rows = [
-        {"chain": chain, "address": str(name), "error": f"{type(error).__name__}: {error}"}
-        if (error := failed.get(name))
-        else (readings[name].records or [{}])[0]
-        for name in names
-    ]
-    known = {name: kind for one in readings.values() for name, kind in one.types.items()}
+    rows, known = list[dict[str, Any]](), dict[str, str]()
+    notes, failed = list[str](), list[str]()
+    for name in names:
+        one = found[name]
+        if isinstance(one, Reading):
+            rows += one.records or []
+            known |= one.types
+            notes += one.warnings
+        else:
+            error = f"{type(one).__name__}: {one}"
+            rows.append({"chain": chain, "address": str(name), "error": error})
+            failed.append(f"{visible(name)}: {visible(_STATUS.sub('', str(one)))}")
     # Our own service's records have all of our fields; a stranger's names mean what it means by them.
     if service.ours or any(row.keys() >= types.keys() for row in rows):
         table = frames.frame_as_of(rows, types)
@@ -115,17 +118,12 @@ def metadata(
             rows, configured={**known, **(stranger.types(kind) if stranger else {})}
         )
     # Each look-up may bring the same warning: the reader wants it once.
-    warnings = list(dict.fromkeys(warning for one in readings.values() for warning in one.warnings))
-    warnings += frames.wide_columns(known, table.dtypes)
+    warnings = [*dict.fromkeys(notes), *frames.wide_columns(known, table.dtypes)]
     if failed:
-        reasons = [
-            f"{visible(name)}: {visible(_STATUS.sub('', str(error)))}"
-            for name, error in failed.items()
-        ]
+        reasons = list(dict.fromkeys(failed))
         if len(reasons) > _NAMED:
             reasons[_NAMED:] = [f"and {len(reasons) - _NAMED:,} more; see the column error"]
-        number = sum(name in failed for name in names)
-        warnings.insert(0, f"{number:,} of {len(names):,} rows failed: {' | '.join(reasons)}")
+        warnings.insert(0, f"{len(failed):,} of {len(names):,} rows failed: {' | '.join(reasons)}")
     return Provenance(
         operation=operation,
         service=service.transport.origin.url,

@@ -470,9 +470,8 @@ class SegmentRun:
         # No stranger has all fields of our answer by chance.
         if self.service.ours is None and op.SegmentAnswer.__required_keys__ <= document.keys():
             self.service.ours = True
-        columns, counts = document.get("columns"), document.get("counts")
+        columns, returned = document.get("columns"), described.counts.get("returned")
         self._types = frames.types_of(columns) if isinstance(columns, list) else {}
-        returned = counts.get("returned") if isinstance(counts, dict) else None
         self._counts = {"returned": returned} if type(returned) is int else {}
         if self.service.ours or described.rows is not None:
             return
@@ -484,8 +483,7 @@ class SegmentRun:
         """Return where the table comes from: what the answer says of it, else what was asked for."""
         reading = self._described
         said = reading.said
-        counts = said["counts"] if isinstance(said.get("counts"), dict) else {}
-        matched = counts.get("matched", reading.stated.get("total"))
+        matched = reading.counts.get("matched", reading.stated.get("total"))
         # A stranger may have anything under that name.
         stated = said.get("warnings") or []
         warnings = [

@@ -115,7 +115,8 @@ class Incoming(_Head, io.RawIOBase):
         self.delimited = length.isdigit() or chunked
         # The first bytes, for who reports what could not be read; and the last byte that was given out.
         self.head = self.tail = b""
-        self._ready = bytearray()
+        # What was read, and is not yet given out.
+        self.ready = bytearray()
         # Whether the body's end was read: a reader that knew where to stop has not.
         self.ended = False
         self._came = 0
@@ -135,34 +136,34 @@ class Incoming(_Head, io.RawIOBase):
         """Return ``size`` decoded bytes, fewer only at the end of a body that came whole."""
         if size is None or size < 0:
             self._fill(self.cap + 1)
-            size = len(self._ready)
-        if self._came and not self._layers and not self._text and not self._ready:
+            size = len(self.ready)
+        if self._came and not self._layers and not self._text and not self.ready:
             piece = self._take(size)
             self.tail = piece[-1:] or self.tail
         else:
             self._fill(size)
-            piece = bytes(self._ready[:size])
-            del self._ready[:size]
+            piece = bytes(self.ready[:size])
+            del self.ready[:size]
         return piece
 
     def peek(self, size: int) -> bytes:
         """Return the next bytes without taking them."""
         self._fill(size)
-        return bytes(self._ready[:size])
+        return bytes(self.ready[:size])
 
     def finish(self) -> None:
         """Read what a reader that knew where to stop left over."""
         # A connection goes back to the pool only when its answer was read to the end.
-        self._ready.clear()
+        self.ready.clear()
         if not self.ended:
             self._take(CHUNK)
 
     def _fill(self, size: int) -> None:
-        while len(self._ready) < size and not self.ended:
-            piece = self._take(min(CHUNK, size - len(self._ready)))
+        while len(self.ready) < size and not self.ended:
+            piece = self._take(min(CHUNK, size - len(self.ready)))
             piece = self._text.more(piece, self.ended) if self._text else piece
             self.tail = piece[-1:] or self.tail
-            self._ready += piece
+            self.ready += piece
 
     def _take(self, size: int) -> bytes:
         """Return some decoded bytes; none once the body has ended."""

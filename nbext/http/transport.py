@@ -16,11 +16,11 @@ import random
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import partial
-from typing import Any, NoReturn
+from typing import Any
 from urllib.parse import urlsplit
 
 import requests
@@ -125,11 +125,6 @@ class Transport:
         self._point(base_url, api_key)
         self._renew()
 
-    def __reduce__(self) -> NoReturn:
-        raise TypeError(
-            "a client holds a key and open connections: it is neither pickled nor copied"
-        )
-
     def _point(self, base_url: str, api_key: str | Secret | None) -> None:
         self.origin = Origin.of(base_url, insecure=self.settings["insecure"])
         self.key = usable_key(api_key)
@@ -145,10 +140,10 @@ class Transport:
             "identity" if self.origin.is_loopback else "gzip, deflate",
         )
         self._cache_metadata()
-        self._trust = partial(tls_context, self.settings["ca_bundle"])
+        self.trust = partial(tls_context, self.settings["ca_bundle"])
         if self.settings["ca_bundle"] or self.origin.scheme == "https":
             # A bundle that cannot be read is refused now, and not by the first request.
-            self._trust()
+            self.trust()
 
     def _cache_metadata(self) -> None:
         for path in ("/v1/tokens/", "/v1/nfts/"):
@@ -172,28 +167,6 @@ class Transport:
         exchange = Exchange(self, call, SCOPE.get() or Scope())
         while not exchange.done:
             yield exchange.attempt()
-
-    def send(
-        self, call: Call, method: str, url: str, body: bytes | None, *, watch: Watch, left: float
-    ) -> requests.Response:
-        """Send one request with ``left`` seconds to go, and follow no redirect; the body is still to be read."""
-        own = self.origin.owns(url)
-        # The one decision about who gets the key. Another origin gets no header of the call either.
-        watch.key = self.key if own else None
-        headers = dict(call.headers) if own else {}
-        if body is not None:
-            headers.setdefault("Content-Type", "application/json")
-        request = requests.Request(method, url, headers=headers, data=body)
-        connect, read = self.settings["connect_timeout"], self.settings["read_timeout"]
-        watch.trust = self._trust
-        response = connections.send(
-            self.session,
-            request,
-            watch,
-            timeout=(min(connect, left), left if call.patient else min(read, left)),
-        )
-        self.data = response.headers.get(DATA_HEADER, self.data) if own else self.data
-        return response
 
     def revive(self, born: int) -> None:
         """Start the embedded service again, once for all calls that found it gone."""
@@ -285,12 +258,7 @@ class Exchange:
         url = transport.origin.address(call.target)
         method, body = call.method, call.body
         for _ in range(MAX_REDIRECTS + 1):
-            left = call.deadline.remaining()
-            if not left:
-                raise self._too_late()
-            self._response = response = transport.send(
-                call, method, url, body, watch=self._watch, left=left
-            )
+            self._response = response = self._send(method, url, body)
             location = response.headers.get("Location")
             if response.status_code not in (301, 302, 303, 307, 308) or not location:
                 return self._accepted(response, url)
@@ -313,6 +281,30 @@ class Exchange:
         raise ProtocolError(
             f"{transport.origin.root} redirected the request more than {MAX_REDIRECTS} times."
         )
+
+    def _send(self, method: str, url: str, body: bytes | None) -> requests.Response:
+        """Send one request, and follow no redirect; the body is still to be read."""
+        transport, call, watch = self._transport, self._call, self._watch
+        left = call.deadline.remaining()
+        if not left:
+            raise self._too_late()
+        own = transport.origin.owns(url)
+        # The one decision about who gets the key. Another origin gets no header of the call either.
+        watch.key = transport.key if own else None
+        watch.trust = transport.trust
+        headers = dict(call.headers) if own else {}
+        if body is not None:
+            headers.setdefault("Content-Type", "application/json")
+        connect, read = (transport.settings[f"{name}_timeout"] for name in ("connect", "read"))
+        response = connections.send(
+            transport.session,
+            requests.Request(method, url, headers=headers, data=body),
+            watch,
+            timeout=(min(connect, left), left if call.patient else min(read, left)),
+        )
+        if own:
+            transport.data = response.headers.get(DATA_HEADER, transport.data)
+        return response
 
     def _accepted(self, response: requests.Response, url: str) -> Incoming:
         transport, status, headers = self._transport, response.status_code, response.headers
@@ -416,13 +408,7 @@ def _ended(error: NbextError) -> str:
 
 def _beginning(came: Incoming) -> bytes:
     """Return as much of an error's body as can be read."""
-    piece = bytearray()
-    try:
-        while len(piece) < MAX_ERROR_BODY and (
-            more := came.read(min(1 << 16, MAX_ERROR_BODY - len(piece)))
-        ):
-            piece += more
-    except (NbextError, *FOREIGN):
-        # The status says most of it already; a second error about the missing words would hide it.
-        pass
-    return bytes(piece)
+    # The status says most of it already; a second error about the missing words would hide it.
+    with suppress(NbextError, *FOREIGN):
+        came.peek(MAX_ERROR_BODY)
+    return bytes(came.ready)
