@@ -84,14 +84,13 @@ def ask_keyring(action: Callable[[Any], Any]) -> tuple[Any, str]:
 
 @dataclass(frozen=True)
 class Setting:
-    """One setting: its default, its type, what it means, and what it may be."""
+    """One setting: its default, what it means, and what it may be: where it has a ``maximum``, from ``minimum`` on."""
 
     name: str
     default: Any
-    kind: type
     help: str
-    minimum: float | None = None
-    maximum: float | None = None
+    minimum: float = 0
+    maximum: float = 0
     choices: tuple[str, ...] = ()
     is_time: bool = False
 
@@ -99,6 +98,11 @@ class Setting:
     def env(self) -> str:
         """The environment variable that sets it."""
         return "NBEXT_" + self.name.upper()
+
+    @cached_property
+    def kind(self) -> type:
+        """The type of its values, which is that of its default; without one they are texts."""
+        return str if self.default is None else type(self.default)
 
     def read(self, value: Any, source: str) -> Any:
         """Return the value in the setting's type, or raise ConfigError naming what is allowed."""
@@ -109,11 +113,7 @@ class Setting:
         except (KeyError, TypeError, ValueError):
             raise self._refused(quoted(value), source) from None
         # Written so that NaN, which compares false with everything, is refused too.
-        if (
-            self.minimum is not None
-            and self.maximum is not None
-            and not self.minimum <= read <= self.maximum
-        ):
+        if self.maximum and not self.minimum <= read <= self.maximum:
             raise self._refused(str(read), source)
         if self.choices and read not in self.choices:
             raise self._refused(quoted(read), source, did_you_mean(read, self.choices))
@@ -153,93 +153,74 @@ class Setting:
             dict: "a table",
             str: 'a time such as "30d" or "2025-01-31", or a block' if self.is_time else "text",
         }
-        if self.minimum is None or self.maximum is None:
+        if not self.maximum:
             return kinds[self.kind]
         return f"{kinds[self.kind]} from {self.minimum:,} to {self.maximum:,}"
 
 
 SETTINGS = (
-    Setting(
-        "base_url", None, str, "URL of the service. Without one, the embedded service answers."
-    ),
+    Setting("base_url", None, "URL of the service. Without one, the embedded service answers."),
     Setting(
         "data_dir",
         None,
-        str,
         "Folder of the embedded service's data. Without one, the user's data folder.",
     ),
     Setting(
         "engine",
         "duckdb://",
-        str,
         "Engine of the embedded service: duckdb://, spark://HOST:PORT, ...",
     ),
     Setting(
         "chain",
         "ethereum",
-        str,
         "Chain of a search or a symbol in an analysis that names none. A segment, %token and %nft name their own.",
     ),
     Setting(
         "as_of",
         None,
-        str,
         "Time that segments are asked as of, or block of their chain, where neither they nor an analysis set one.",
         is_time=True,
     ),
     Setting(
         "limit",
         DEFAULT_LIMIT,
-        int,
         "Rows that a segment returns when no limit is given.",
         1,
         MAX_LIMIT,
     ),
-    Setting(
-        "connect_timeout", 5.0, float, "Seconds to wait for a connection to the service.", 0.01, 600
-    ),
-    Setting(
-        "read_timeout", 30.0, float, "Seconds to wait for the next piece of an answer.", 0.01, 3600
-    ),
-    Setting("deadline", 60.0, float, "Seconds for one call, retries included.", 0.01, 86400),
-    Setting(
-        "execute_deadline", 300.0, float, "Seconds to wait for a segment to finish.", 0.01, 86400
-    ),
+    Setting("connect_timeout", 5.0, "Seconds to wait for a connection to the service.", 0.01, 600),
+    Setting("read_timeout", 30.0, "Seconds to wait for the next piece of an answer.", 0.01, 3600),
+    Setting("deadline", 60.0, "Seconds for one call, retries included.", 0.01, 86400),
+    Setting("execute_deadline", 300.0, "Seconds to wait for a segment to finish.", 0.01, 86400),
     Setting(
         "download_deadline",
         600.0,
-        float,
         "Seconds for an export, all pages and retries included.",
         0.01,
         86400,
     ),
-    Setting("attempts", 3, int, "Number of times to try a call before giving up.", 1, 10),
+    Setting("attempts", 3, "Number of times to try a call before giving up.", 1, 10),
     Setting(
         "max_body_mb",
         256,
-        int,
         "Largest answer to hold in memory, in megabytes after decoding.",
         1,
         65536,
     ),
-    Setting("insecure", False, bool, "Allow sending the key over http:// to another machine."),
-    Setting("ca_bundle", None, str, "File of CA certificates to trust instead of the system's."),
+    Setting("insecure", False, "Allow sending the key over http:// to another machine."),
+    Setting("ca_bundle", None, "File of CA certificates to trust instead of the system's."),
     Setting(
         "frame",
         "pandas",
-        str,
         "Library of the tables that calls return.",
         choices=tuple(FRAMES),
     ),
-    Setting(
-        "progress", True, bool, "Show a progress bar when a call takes longer than half a second."
-    ),
-    Setting("warm_up", True, bool, "Prepare the first call in the background after %load_ext."),
-    Setting("images", False, bool, "Show collection images in forms (https only)."),
+    Setting("progress", True, "Show a progress bar when a call takes longer than half a second."),
+    Setting("warm_up", True, "Prepare the first call in the background after %load_ext."),
+    Setting("images", False, "Show collection images in forms (https only)."),
     Setting(
         "remote",
         {},
-        dict,
         "How to read a remote service's answers: a profile's name, or paths.rows, ...",
     ),
 )

@@ -84,9 +84,7 @@ def _allowed(setting: Setting) -> str:
     kind = {str: "text", int: "whole number", float: "number", bool: "true, false", dict: "table"}[
         setting.kind
     ]
-    return (
-        kind if setting.minimum is None else f"{kind}, {setting.minimum:,} to {setting.maximum:,}"
-    )
+    return f"{kind}, {setting.minimum:,} to {setting.maximum:,}" if setting.maximum else kind
 
 
 def _default(setting: Setting) -> str:
