@@ -30,7 +30,7 @@ from nbext.client.remote.field_names import (
     has_address,
     is_address,
     like,
-    name_set,
+    names,
     number_of,
 )
 from nbext.client.remote.profile import ForeignProfile
@@ -43,17 +43,7 @@ from nbext.http.body import NO_CAP, Answer, Incoming, retry_after
 from nbext.http.errors import one_line, plain_words
 
 BLOCK = 1 << 20
-_CSV_TYPES = name_set(
-    "text/csv application/csv text/comma-separated-values text/tab-separated-values"
-)
-# Media types under which anything may come.
-_VAGUE_TYPES = {""} | name_set(
-    "text/plain application/octet-stream binary/octet-stream application/download application/gzip application/x-gzip"
-)
-_LINES_TYPES = name_set(
-    "application/x-ndjson application/ndjson application/jsonl application/x-jsonlines application/jsonlines "
-    "application/json-seq"
-)
+_CSV_TYPES, _VAGUE_TYPES = names("media_types.csv"), names("media_types.vague")
 
 
 @dataclass
@@ -87,6 +77,12 @@ class ForeignPage(Reading):
     def first(self, table: str) -> Any:
         """Return the outermost of these values; None without any."""
         return next(iter(self.named(table).values()), None)
+
+    def ends(self, most: int) -> list[dict[str, Any]]:
+        """Return so many of its first rows, and of its last."""
+        rows: Any = self.records or [] if self.table is None else self.table
+        parts = rows[:most], rows[max(most, len(rows) - most) :]
+        return [row for part in parts for row in (part if self.table is None else part.to_pylist())]
 
     def find(self, name: str) -> Any:
         """Return what the settings' path of that name leads to; None where it leads to nothing."""
@@ -178,19 +174,18 @@ def _on_disk(batches: Iterator[pa.RecordBatch], schema: pa.Schema, folder: Path)
     return pa.ipc.open_stream(pa.py_buffer(mapped)).read_all()
 
 
-def some_rows(table: pa.Table) -> list[dict[str, Any]]:
+def some_rows(page: ForeignPage) -> list[dict[str, Any]]:
     """Return the rows of a table among which one that is none would be: the first, the last, those unlike others."""
-    first, rest = table.slice(0, 20).to_pylist(), table.slice(20)
-    wallets, name, odd = _address_column(first), table.column_names[0], table.slice(0, 0)
+    table, rows = page.table, page.ends(20)
+    wallets, name, odd = _address_column(rows[:20]), table.column_names[0], table.slice(0, 0)
     if wallets:
         # Texts may come as a dictionary of them.
         column = table.column(wallets).cast(pa.large_string())
-        rows = pc.match_substring_regex(column, "^0x[0-9a-fA-F]{40}$")
-        odd = table.select([wallets]).filter(pc.invert(pc.fill_null(rows, False)))
-    elif rest.column(name).type in (pa.string(), pa.large_string()):
-        odd = rest.filter(pc.equal(pc.utf8_lower(rest.column(name)), name.lower()))
-    last = rest.slice(max(0, rest.num_rows - 1))
-    return [*first, *odd.to_pylist(), *last.to_pylist()]
+        fits = pc.match_substring_regex(column, "^0x[0-9a-fA-F]{40}$")
+        odd = table.select([wallets]).filter(pc.invert(pc.fill_null(fits, False)))
+    elif table.column(name).type in (pa.string(), pa.large_string()):
+        odd = table.filter(pc.equal(pc.utf8_lower(table.column(name)), name.lower()))
+    return [*rows[:20], *odd.to_pylist(), *rows[20:]]
 
 
 def refuse_others(records: Sequence[Place], *, addressed: bool) -> None:
@@ -202,7 +197,7 @@ def refuse_others(records: Sequence[Place], *, addressed: bool) -> None:
     for row in records:
         other = records[-1] if row is records[0] else records[0]
         alone = row is other or row.keys().isdisjoint(other)
-        is_about = alone and row and _OF_ROWS.issuperset(map(bare, row))
+        is_about = alone and row and names("about_rows").issuperset(map(bare, row))
         # Of records each may have its address under its own name.
         if has_address(row) and not is_about:
             continue
@@ -220,9 +215,6 @@ def refuse_others(records: Sequence[Place], *, addressed: bool) -> None:
         if is_header or is_other or ((wallets or is_cut) and not is_name):
             raise _no_row(row if is_other else value)
     _refuse_footer([*records[:2][: len(records) - 1], *records[-1:]])
-
-
-_OF_ROWS = name_set("cursor nextcursor meta metadata pagination paging pageinfo")
 
 
 def _address_column(rows: Sequence[Place]) -> str | None:
@@ -248,7 +240,7 @@ _REMARK = rf"(?i)\s|total|sum|count|average|exception|^error|^\W+$|\.\.\.$|^{_CU
 def _refuse_footer(rows: Sequence[Place]) -> None:
     """Refuse a last row that is a sum or a remark, by the first two and the last."""
     *others, last = [row for row in rows if row] or [{}]
-    name = next(iter(others[0] if others else last), "")
+    name = next(iter((*others, last)[0]), "")
     remark = last.get(name)
     if others and isinstance(remark, str) and re.search(_REMARK, remark.strip()):
         first = [str(row.get(name)) for row in others]
@@ -273,7 +265,7 @@ def of_document(answer: Answer) -> ForeignPage:
     if body.startswith(b"<") or ("html" in kind and body[:1] not in b'{["'):
         said = one_line(plain_words(answer), length=200)
         raise ProtocolError(f"The service answered with {said} instead of data. Check base_url.")
-    if kind in _LINES_TYPES:
+    if kind in names("media_types.lines"):
         return _lines(body)
     if kind not in _VAGUE_TYPES or body[:1] in b'{["':
         try:
@@ -313,7 +305,7 @@ def _unpacked(document: Any, warnings: list[str]) -> ForeignPage:
     # AWS's API Gateway sends JSON as a text inside of JSON, and some wrap that once more.
     for _ in range(3):
         inner = found.document
-        if isinstance(inner, dict) and {"body", "statusCode"} <= inner.keys() <= _GATEWAY:
+        if isinstance(inner, dict) and {"body", "statusCode"} <= inner.keys() <= names("gateway"):
             found.status, inner = number_of(inner["statusCode"]), inner["body"]
         if not (isinstance(inner, str) and inner.strip()[:1] in ("{", "[", '"')):
             found.document = inner
@@ -321,9 +313,6 @@ def _unpacked(document: Any, warnings: list[str]) -> ForeignPage:
         found.document, more = read_answer(inner.encode("utf-8", "surrogatepass"))
         found.warnings += more
     return found
-
-
-_GATEWAY = name_set("statusCode body headers multiValueHeaders isBase64Encoded statusDescription")
 
 
 # ------------------------------------------- CSV: every value text, unless its type is known; never guessed, never NA

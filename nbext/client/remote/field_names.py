@@ -9,7 +9,7 @@ import json
 import re
 import tomllib
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from functools import cache, lru_cache
 from itertools import islice
@@ -83,11 +83,6 @@ def has_address(record: Place) -> bool:
     return any(map(is_address, record.values()))
 
 
-def name_set(text: str) -> frozenset[str]:
-    """Return names, which mostly are compared by `bare`, written with spaces between."""
-    return frozenset(text.split())
-
-
 def by_bare(place: Place, most: int = MOST_NAMES) -> dict[str, Any]:
     """Return the values of an object, or of its first ``most`` names, by their names as `bare` has them."""
     return {bare(name): value for name, value in islice(place.items(), most)}
@@ -148,10 +143,13 @@ def shape_of(value: Any) -> str:
     plain = (
         bool(value) if isinstance(value, list | Mapping) else value if number is None else number
     )
-    line = f"{type(value).__name__} {plain}"[:1000]
     shapes: Mapping[str, str] = vocabulary()["shapes"]
-    flags = re.IGNORECASE | re.DOTALL
-    return next(name for name in shapes if re.fullmatch(shapes[name], line, flags))
+    return next(name for name in shapes if is_like(shapes[name], f"{type(value).__name__} {plain}"))
+
+
+def is_like(pattern: str, value: Any) -> bool:
+    """Say whether a value, as a text in any case, is like a pattern."""
+    return re.fullmatch(pattern, str(value)[:1000], re.IGNORECASE | re.DOTALL) is not None
 
 
 IDS, STATUSES = names("ids"), names("statuses")
@@ -201,9 +199,9 @@ def are_records(value: Sequence[Any]) -> bool:
     return bool(value) and all(isinstance(item, Mapping) for item in value)
 
 
-def first_named(named: Place, names: Iterable[str]) -> Any:
-    """Return the value of the first of the names that there is; None without any."""
-    return next((named[name] for name in names if name in named), None)
+def first_named(named: Place, table: str) -> Any:
+    """Return the value of the first name of a table of words.toml that there is; None without any."""
+    return next((named[name] for name in vocabulary()[table] if name in named), None)
 
 
 def fields_of(document: Any) -> Iterator[tuple[str, str, Any]]:
@@ -271,7 +269,7 @@ def _may_be(value: Any, ours: str, kind: str) -> bool:
     """Say whether a value may be of a field of ours: as Python writes it, which tells a text from a number."""
     rules = vocabulary()["may_be"]
     rule = rules.get(ours) or rules.get(kind) or rules["any"]
-    return re.fullmatch(rule, repr(value), re.IGNORECASE | re.DOTALL) is not None
+    return is_like(rule, repr(value))
 
 
 _OF_THE_CALL = names("states.of_the_call")
@@ -313,13 +311,10 @@ def status_text(value: Any) -> str | None:
     """Return a status as text: also of ``{"name": ...}``, and of a number that is not the status of HTTP."""
     for _ in range(3):
         if isinstance(value, Mapping):
-            value = first_named(by_bare(value, 50), (*_IN_AN_OBJECT, *sorted(STATUSES)))
+            value = first_named(by_bare(value, 50), "status_in_an_object")
     number = number_of(value)
     text = value if isinstance(value, str) else "" if number is None else str(number)
     return None if re.fullmatch(r"\s*|[2-5]\d\d", text) else text
-
-
-_IN_AN_OBJECT = ("state", "status", "name", "value", "code", "label", "type", "phase")
 
 
 def _states(rules: str, pairs: Sequence[tuple[str, Any]]) -> set[State]:
@@ -336,27 +331,23 @@ def _states(rules: str, pairs: Sequence[tuple[str, Any]]) -> set[State]:
 def _percent_of(value: Any) -> Any:
     """Return a progress of steps in percent: {"done": 3, "total": 10}; any other value as it is."""
     named = by_bare(value, 50) if isinstance(value, Mapping) else {}
-    parts = ("done", "completed", "finished", "current", "processed")
-    done, total = number_of(first_named(named, parts)), number_of(named.get("total"))
+    done, total = number_of(first_named(named, "steps_done")), number_of(named.get("total"))
     return value if done is None or not total else f"{100 * done // total}%"
 
 
 def fits(table: str, pattern: str, plain: str, value: Any) -> bool:
     """Say whether a name is in a table of words.toml, and its value, as a text in any case, like a pattern."""
-    text = str(value)[:1000]
-    is_named = like(table).fullmatch(plain)
-    return bool(is_named and re.fullmatch(pattern, text, re.IGNORECASE | re.DOTALL))
+    return like(table).fullmatch(plain) is not None and is_like(pattern, value)
 
 
 def says_whole(plain: str, value: Any) -> bool:
     """Say whether a field of that name is one that the rules here read, and says that the job or the call is whole."""
-    text, is_time = str(value)[:1000], r"\d{4}-\d\d-\d\d([T ]\d\d:.*)?"
     # The first table that has the name decides; any other name may have a time.
-    rules = vocabulary()["whole"].items()
+    rules, is_time = vocabulary()["whole"].items(), r"\d{4}-\d\d-\d\d([T ]\d\d:.*)?"
     rule = next((rule for table, rule in rules if like(table).fullmatch(plain)), is_time)
-    is_state = plain in STATUSES | names("outcomes") and state_of(text) is not None
+    is_state = plain in STATUSES | names("outcomes") and state_of(str(value)) is not None
     is_harmless = kind_named("signs", plain) in names("harmless_kinds") or is_state
-    return is_harmless or re.fullmatch(rule, text, re.IGNORECASE | re.DOTALL) is not None
+    return is_harmless or is_like(rule, value)
 
 
 _ERRORS, _MESSAGES, _CODES = names("errors"), names("messages"), names("codes")

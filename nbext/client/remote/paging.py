@@ -247,11 +247,7 @@ class Walk:
 
         A row alone is told as those of the page before it.
         """
-        rows: list[dict[str, Any]] = page.records or []
-        rows = [*rows[:500], *rows[500:][-500:]]
-        if page.table is not None:
-            last = page.table.slice(max(500, page.table.num_rows - 500))
-            rows = [*page.table.slice(0, 500).to_pylist(), *last.to_pylist()]
+        rows = page.ends(500)
         # Balances change from one request to the next; the number of a token does not.
         told = [
             [row[name] for name in row if name[-2:] in _ID or not _NUMBER.fullmatch(str(row[name]))]

@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from functools import cache
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from nbext.client.decode import Reading, State
 from nbext.client.remote.field_names import (
@@ -35,6 +35,7 @@ from nbext.client.remote.field_names import (
     inside,
     is_keyed,
     last_name,
+    like,
     state_of,
     vocabulary,
 )
@@ -50,29 +51,10 @@ if TYPE_CHECKING:
 # Settings, by the name of each or of the table that it is in.
 Lines = Mapping[str, Any]
 OPERATIONS = ("segment", "export", "search", "token", "nft", "signup")
-PATHS = ("rows", "id", "status", "next", "error", "total", "url", "poll")
 STATES = {"done": State.COMPLETED, "failed": State.FAILED, "running": State.RUNNING}
-# What paths.next holds is a value for the query's parameter; or there is no such thing, and pages are counted.
-STYLES = ("cursor", "page", "offset")
-TYPES = ("string", "integer", "uint256", "number", "boolean", "object")
-PAGING: Final = {"style": STYLES, "parameter": ()}
-# What may be set: of each name what is below it, or the values that it may have; () is any value, and * any name.
-_TABLES: Final[dict[str, Lines]] = {
-    "paths": dict.fromkeys(PATHS, ()),
-    "states": dict.fromkeys(STATES, ()),
-    "paging": PAGING,
-    "columns": {"*": ()},
-    "types": {"*": TYPES},
-}
+# What may be set: of each name what is below it, or the values that it may have; [] is any value, and * any name.
+TABLES: Lines = vocabulary()["settings"]
 _HEADER = "header:"
-_NOWHERE = ("null", "`null`")
-_EXAMPLES = {
-    "paths": 'rows = "data.items"',
-    "states": 'done = "FINI"',
-    "paging": 'style = "page"',
-    "columns": 'ticker = "symbol"',
-    "types": 'n = "uint256"',
-}
 
 
 class ForeignProfile:
@@ -90,7 +72,7 @@ class ForeignProfile:
     states
         The state of each status word that is stated, in lower case; `state_of` knows the others.
     style, parameter
-        What paths.next leads to (`STYLES`), and the parameter of the query that takes it; None where nothing is said.
+        What paths.next leads to, and the parameter of the query that takes it; None where nothing is said.
     columns
         Our name of a column, by the service's; a dot leads into an object.
     types
@@ -103,11 +85,11 @@ class ForeignProfile:
 
     def __init__(self, remote: Lines, operation: str = "segment") -> None:
         idempotent = {"idempotent": ("true", "false")}
-        allowed = {name: {**_TABLES, "known": ()} for name in OPERATIONS}
+        allowed = {name: {**TABLES, "known": ()} for name in OPERATIONS}
         # A sign-up is never sent twice, whatever the settings say.
         allowed["segment"] |= idempotent
         names = {"profile": ("none", *builtins()), **allowed}
-        _check(remote, {**_TABLES, **idempotent, **names}, "remote")
+        _check(remote, {**TABLES, **idempotent, **names}, "remote")
         self.operation, self._remote = operation, _flat(remote)
         self.known, self.states = set[str](), dict[str, State]()
         lines = dict[str, Any]()
@@ -140,7 +122,7 @@ class ForeignProfile:
 
     def is_absent(self, name: str) -> bool:
         """Say whether the settings say that no answer has such a thing: paths.url = "null"."""
-        return self.paths.get(name) in _NOWHERE
+        return self.paths.get(name) in ("null", "`null`")
 
     def silences(self, path: str) -> bool:
         """Say whether the settings say, for this operation, that a field speaks of no rows that are missing."""
@@ -223,7 +205,7 @@ def _check(given: Lines, allowed: Lines, above: str) -> None:
             inside = may if isinstance(may, Mapping) else {} if others is None else allowed
             _check(value, inside, place)
         elif isinstance(may, Mapping):
-            example = _EXAMPLES.get(name, 'paths.rows = "data.items"')
+            example = vocabulary()["examples"].get(name, 'paths.rows = "data.items"')
             raise ConfigError(f"{place} is a table, such as {place}.{example}.")
         elif may and str(value).lower() not in may:
             raise _unknown(f"{place}: {quoted(value, 40)} is not allowed.", str(value), may)
@@ -290,14 +272,6 @@ def ambiguous(name: str, candidates: list[str], operation: str = "export") -> Am
     )
 
 
-_PLAIN_HEADERS = re.compile(
-    r"date|server|via|vary|age|etag|connection|keep-alive|set-cookie|content-(type|length|encoding|language)|"
-    r"transfer-encoding|cache-control|expires|last-modified|strict-transport-security|cf-.*|x-(xss|frame|powered).*|"
-    r"x-content-type-options|access-control-.*|alt-svc|nel|report-to|p3p|.*security-policy",
-    re.IGNORECASE,
-)
-
-
 @dataclass(frozen=True)
 class OutlineField:
     """One field: its path (JMESPath, or ``header:NAME``), its values' types and how many items, and one value."""
@@ -325,7 +299,8 @@ class LastAnswer:
             lines.append(visible(f"{one.path:<{width}}  {one.kind}{value}".rstrip(), 200))
         if len(self.fields) >= MOST_FIELDS:
             lines.append("... (the answer has more fields)")
-        others = [f"  %nbext set {line}" for role in ROLES for line in self.lines(role)[:3]]
+        roles = vocabulary()["roles"]
+        others = [f"  %nbext set {line}" for role in roles for line in self.lines(role)[:3]]
         lines += ["", "Read as:", *(f"  {line}" for line in self.read_as or ["nothing"])]
         lines += ["", "Lines that would read it otherwise:", *others] if others else []
         return "\n".join(lines)
@@ -341,7 +316,8 @@ class LastAnswer:
     def advice(self, roles: Sequence[str]) -> str:
         """Return the line of settings for each role that a field of this answer may have, as one sentence."""
         found = [(role, line) for role in roles for line in self.lines(role)[:1]]
-        choices = "; or, ".join(f"if {ROLES[role]}: `%nbext set {line}`" for role, line in found)
+        means = vocabulary()["means"]
+        choices = "; or, ".join(f"if {means[role]}: `%nbext set {line}`" for role, line in found)
         return f"{choices[:1].upper()}{choices[1:]}." if choices else ""
 
 
@@ -371,7 +347,7 @@ def outlined(
     headers = [
         (f"header:{visible(name, 60)}", value)
         for name, value in list(answer.headers.items())[:100]
-        if not _PLAIN_HEADERS.fullmatch(name)
+        if not like("plain_headers_like").fullmatch(name.lower())
     ]
     fields += _fields(headers[:20], key)
     read_as = [failure] if reading is None else list(_read_as(reading, profile, fields))
@@ -388,7 +364,10 @@ def _fields(found: Iterable[tuple[str, Any]], key: Secret) -> Iterator[OutlineFi
             seen.setdefault(path, []).append(value)
     for path, values in seen.items():
         kinds = dict.fromkeys(
-            "keyed object" if is_keyed(one) else _KINDS.get(type(one), "number") for one in values
+            "keyed object"
+            if is_keyed(one)
+            else vocabulary()["kinds"].get(type(one).__name__, "number")
+            for one in values
         )
         size = max(
             (len(one) for one in values if isinstance(one, list) or is_keyed(one)), default=None
@@ -399,16 +378,6 @@ def _fields(found: Iterable[tuple[str, Any]], key: Secret) -> Iterator[OutlineFi
         if path or "object" not in kinds:
             named, value = redacted(path or "@", key), _value(texts[0], key) if texts else ""
             yield OutlineField(named, " or ".join(kinds) + of, value)
-
-
-_KINDS: dict[type, str] = {
-    str: "text",
-    bool: "boolean",
-    int: "integer",
-    list: "list",
-    dict: "object",
-    type(None): "null",
-}
 
 
 def _value(value: object, key: Secret) -> str:
@@ -439,15 +408,6 @@ def _read_as(
         yield f"url     where the rows are{at('url')}"
     for name, number in reading.stated.items():
         yield f"{name:<7} {number:,}{at('total')}"
-
-
-ROLES = {
-    "rows": "these are its rows",
-    "id": "this is its id",
-    "status": "this is its status",
-    "url": "its rows are there",
-    "poll": "its state is asked for there",
-}
 
 
 def _rank(role: str, one: OutlineField) -> int:

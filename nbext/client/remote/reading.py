@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -238,7 +237,7 @@ def _read(page: ForeignPage, source: content.Unread, want: Want) -> None:
     if source.came.answer is None:
         page.signs = signs_of(page)
         if page.table is not None:
-            _refuse_rows(content.some_rows(page.table), profile)
+            _refuse_rows(content.some_rows(page), profile)
             names = page.table.column_names
             is_known = not {*profile.columns, *source.types}.isdisjoint(names)
             if not (page.rows or is_known) and (text := prose_in(names)):
@@ -451,17 +450,17 @@ def _read_table(page: ForeignPage) -> None:
     profile, of_search = page.profile, page.profile.operation == "search"
     as_of = page.first("as_of")
     page.as_of = as_of if isinstance(as_of, dict | None) else {"timestamp": str(as_of)}
+    chosen = profile.paths.get("rows", "")
     try:
         found = _rows_of(page)
+        table = found or tables.FoundTable("", [])
+        if not chosen:
+            tables.refuse_groups(table)
     except AmbiguousAnswer as error:
         raise ambiguous("rows", error.candidates, profile.operation) from None
-    rows = [] if found is None else found.records
-    if found is not None and "rows" not in profile.paths:
-        tables.refuse_groups(found, profile.operation)
+    rows = table.records
     _refuse_rows(rows, profile)
-    source, path = (found.source, found.path) if found else (None, "")
-    at = path or profile.paths.get("rows", "")
-    page.signs = signs = signs_of(page, source, at)
+    page.signs = signs = signs_of(page, table.source, table.path or chosen)
     total = signs.first("total") or signs.first("count")
     page.stated = {} if total is None else {"total": total}
     if not (signs["way"] or page.url or page.poll):
@@ -480,8 +479,7 @@ def _read_table(page: ForeignPage) -> None:
     if found is None:
         _read_description(page)
     elif page.doubt is None:
-        page.records, page.types, page.unnamed = rows, found.types, found.unnamed
-        page.parts = found.links
+        page.records, page.types, page.unnamed = rows, table.types, table.unnamed
         if page.state is State.RUNNING and page.word is None and page.url is None and rows:
             # Without an id there is no job to wait for: "done": false beside rows says that there are more of them.
             page.state, signs["more"] = None, {"": True}
@@ -513,8 +511,7 @@ def _rows_of(page: ForeignPage) -> tables.FoundTable | None:
     profile, document, rows = page.profile, page.document, page.find("rows")
     operation = profile.operation
     if rows is not None:
-        columns = tables.columns_beside(document) if isinstance(document, dict) else []
-        table = tables.as_table(rows, "", columns, document)
+        table = tables.as_table(rows, "", tables.columns_beside(page.said), document)
         if table is None:
             kind = tables.kind_of(rows)
             raise ProtocolError(
@@ -534,22 +531,24 @@ def _rows_of(page: ForeignPage) -> tables.FoundTable | None:
     # Beside other rows such a list is of something else.
     if len(parts) == 1 and not any(one.records for one in every if one is not parts[0]):
         # What objects say beside their links is read as other signs: {"url": ..., "rows": 15}.
-        is_read = isinstance(parts[0].source[0], Mapping)
-        return replace(parts[0], records=[], types={}, source=None if is_read else parts[0].source)
-    every = [replace(one, links=[]) for one in every if one.records or not one.links]
-    candidates = [found for found in every if not has_id or tables.is_result(found)]
+        source, page.parts = parts[0].source, parts[0].links
+        is_read = isinstance(source[0], Mapping)
+        return tables.FoundTable(parts[0].path, [], source=None if is_read else source)
+    every = [one for one in every if one.records or not one.links]
+    candidates = [one for one in every if not has_id or tables.is_result(one)]
     if not candidates and has_id:
         if operation == "export":
             # Whoever asks for rows gets them, beside an id too; under an unknown name they may be something else.
-            candidates = [found for found in every if last_name(found.path) in ROWS]
-        others = [found.path for found in every if found.records]
+            candidates = [one for one in every if last_name(one.path) in ROWS]
+        others = [one.path for one in every if one.records]
         if others and not candidates:
             page.instead = ambiguous("rows", others, operation)
     if len(candidates) > 1:
-        raise ambiguous("rows", [candidate.path for candidate in candidates])
-    if candidates and candidates[0].is_column:
-        path = one_line(candidates[0].path, length=80)
+        raise ambiguous("rows", [one.path for one in candidates])
+    found = next(iter(candidates), None)
+    if found is not None and found.is_column:
+        path = one_line(found.path, length=80)
         raise ProtocolError(f"{path} may be a column: a list beside it is as long.")
-    if not candidates and page.instead is None and operation in ("export", "search"):
+    if found is None and page.instead is None and operation in ("export", "search"):
         return tables.only_empty(document)
-    return candidates[0] if candidates else None
+    return found

@@ -168,9 +168,7 @@ class Signs(defaultdict[str, dict[str, Any]]):
                 # DynamoDB's key of the last row: it says that there are more, and no query takes it.
                 sign = "more"
         elif sign == "total":
-            found, is_least = _total(value)
-            # No rows at all is said by who did not count, too.
-            sign, found = ("least", found) if is_least else (sign, found or None)
+            sign, found = _total(value)
         elif sign in ("count", "pages", "size", "page", "offset"):
             found = number_of(value)
         if sign in ("more", "last"):
@@ -186,8 +184,8 @@ class Signs(defaultdict[str, dict[str, Any]]):
         if about and plain in ("links", "link"):
             links = dict[str, Any]()
             for link in objects:
-                relation = str(first_named(link, ("rel", "relation", "label"))).lower()
-                address = first_named(link, ("href", "url", "uri", "link"))
+                relation = str(first_named(link, "link_relations")).lower()
+                address = first_named(link, "link_addresses")
                 name = "next" if re.search(r"\bnext\b", relation) else relation
                 if address or "label" not in link:
                     links[name] = address or link
@@ -268,8 +266,8 @@ def signs_of(page: Any, rows: Any = None, at: str = "") -> Signs:
         # Where a next page is, what runs is said of that.
         and not (found["way"] and last_name(path) in STATUSES)
     }
-    leads = {"total": total is not None, "next": bool(chosen)}
-    found["nowhere"] = {name: None for name in leads if name in profile.users and not leads[name]}
+    leads = {"total": total, "next": chosen or None}
+    found["nowhere"] = {name: None for name in profile.users & leads.keys() if leads[name] is None}
     return found
 
 
@@ -312,7 +310,7 @@ def _ways(name: str, value: Any) -> list[Way]:
 def _in_an_object(value: Place) -> list[Way]:
     """Return the way in an object: a link, or all that is to be asked with (Blockscout, MediaWiki)."""
     some = {key: item for key, item in list(value.items())[:50] if item is not None}
-    link = first_named(some, ("href", "url", "uri", "link"))
+    link = first_named(some, "link_addresses")
     if isinstance(link, str):
         return [link]
     query = {
@@ -334,18 +332,20 @@ def _asked_with(name: str, value: str) -> list[Way]:
     return [{one: value} for one in dict.fromkeys([first, asked, own, *others, "cursor"])]
 
 
-def _total(value: Any) -> tuple[int | None, bool]:
-    """Return a total, and whether it is a lower bound: {"value": 10, "relation": "gte"}, "25 wallets", "10+"."""
+def _total(value: Any) -> tuple[str, int | None]:
+    """Return a total, or what it is at least: {"value": 10, "relation": "gte"}, "25 wallets", "10+"."""
     relation = ""
     if isinstance(value, Mapping):
         relation = str(value.get("relation"))
-        value = first_named(value, ("value", "count", "total", "all"))
+        value = first_named(value, "total_in_an_object")
     number, text = number_of(value), f"{relation} {value}"[:100]
     if number is None and isinstance(value, str) and not _ROUNDED.search(text):
         digits = (re.sub("[^0-9a-f]", "", one.lower()) for one in _NUMBERS.findall(text))
         base = 16 if re.search(r"\b0x", text, re.IGNORECASE) else 10
         number = max((int(one, base) for one in digits), default=None)
-    return number, _LEAST.search(text) is not None and number is not None
+    is_least = number is not None and _LEAST.search(text)
+    # No rows at all is said by who did not count, too.
+    return ("least", number) if is_least else ("total", number or None)
 
 
 def _links_of(header: str) -> dict[str, str]:

@@ -27,7 +27,7 @@ from nbext.client.remote.field_names import (
     has_address,
     is_address,
     is_keyed,
-    name_set,
+    names,
     path_to,
     places,
 )
@@ -41,12 +41,6 @@ MAX_DEPTH, MOST_HOLDERS = 6, 20_000
 # A record's fields may be in one of these, beside what the service says of it: JSON:API's resources, GraphQL's edges,
 # the hits of Elasticsearch and Typesense, the records of Airtable and HubSpot.
 _LAYERS = ("node", "attributes", "_source", "fields", "properties", "document", "data")
-_BESIDE = name_set(
-    "id type kind object cursor typename links relationships meta index score sort version createdat createdtime "
-    "updatedat archived highlights highlight textmatch textmatchinfo"
-)
-# What holds a row's cells: BigQuery's {"f": [{"v": 1}]}, Athena's {"Data": [{"VarCharValue": "1"}]}, Neo4j's rows.
-_CELLS = ("f", "Data", "row")
 
 
 @dataclass(frozen=True)
@@ -140,7 +134,7 @@ def as_table(value: Any, path: str, columns: list[Any], root: Any) -> FoundTable
 def _cells(value: Sequence[Any]) -> list[list[Any]] | None:
     """Return rows as lists of cells; None where they are none."""
     rows = [
-        first_named(row, _CELLS) if isinstance(row, Mapping) and len(row) <= 2 else row
+        first_named(row, "cells") if isinstance(row, Mapping) and len(row) <= 2 else row
         for row in value
     ]
     if not all(isinstance(row, list) for row in rows):
@@ -160,7 +154,7 @@ def record_of(record: Any) -> Any:
     layer = next((name for name in _LAYERS if name in record), None)
     if layer is None or len(record) > 12 or not isinstance(record[layer], Mapping):
         return dict(record)
-    if not all(bare(name) in _BESIDE for name in record if name != layer):
+    if not all(bare(name) in names("beside_a_layer") for name in record if name != layer):
         return dict(record)
     # What JSON:API, GraphQL and Elasticsearch have beside it is about the record; what others have may be a part of it.
     own = {"id"} if layer in _LAYERS[:3] else record.keys() - {layer}
@@ -216,7 +210,7 @@ def _columns_in(root: Any, width: int) -> list[Any]:
 
 def _name(column: Any) -> str:
     if isinstance(column, Mapping):
-        column = first_named(by_bare(column), ("name", "columnname", "field", "key", "label", "id"))
+        column = first_named(by_bare(column), "column_in_an_object")
     return column if isinstance(column, str) else ""
 
 
@@ -261,26 +255,21 @@ def _wraps(record: Place, of_job: bool) -> bool:
         value for name, value in named.items() if isinstance(value, list) and name not in NOT_ROWS
     ]
     # One wallet may have a list, too; it has no columns, and is no page.
-    is_about = bool(columns_beside(record)) or len(named.keys() & _OF_PAGES) > 1
+    is_about = bool(columns_beside(record)) or len(named.keys() & names("about_pages")) > 1
     nested = [one for value in inner for one in value if isinstance(one, Mapping)]
     return (of_job and bool(IDS & named.keys() and STATUSES & named.keys())) or (
         len(inner) == 1 and (is_about or (len(nested) == 1 and _wraps(nested[0], False)))
     )
 
 
-_OF_PAGES = name_set(
-    "page limit total totalpage totalpages pages nbpages nbhits hitsperpage pagesize offset hasmore"
-)
-
-
-def refuse_groups(found: FoundTable, operation: str) -> None:
+def refuse_groups(found: FoundTable) -> None:
     """Ask about rows that are in groups: {"batches": [{"rows": [...]}, {"rows": [...]}]}."""
     for record in found.records[:2]:
         for name, value in record.items():
             first = value[0] if value and isinstance(value, list) else None
             inner = first if isinstance(first, Mapping) else {"": first}
             if has_address(inner) and not has_address(record):
-                raise ambiguous("rows", [f"{found.path}[].{path_to('', name)}[]"], operation)
+                raise ambiguous("rows", [f"{found.path}[].{path_to('', name)}[]"])
 
 
 # What lists of the files that hold the rows are called.
@@ -319,7 +308,7 @@ def the_record(document: Any) -> dict[str, Any]:
             for one in (each if isinstance(each, list) else [each])
             if isinstance(one, Mapping) and len(one) <= MOST_NAMES
         ]
-        records = [one for one in map(record_of, objects) if _FIELDS & set(map(bare, one))]
+        records = [one for one in map(record_of, objects) if names("record") & set(map(bare, one))]
         if records:
             break
         found = [
@@ -332,12 +321,6 @@ def the_record(document: Any) -> dict[str, Any]:
         count = f"{len(records):,} came" if records else f"the answer is {kind_of(document)}"
         raise ProtocolError(f"Expected one record, but {count}.")
     return dict(records[0])
-
-
-_FIELDS = name_set(
-    "address contractaddress tokenaddress name symbol decimals tokentype tokenname tokensymbol contractname "
-    "contracttickersymbol contractdecimals addresshash"
-)
 
 
 def kind_of(value: Any) -> str:

@@ -13,9 +13,7 @@ from nbext import Client
 from nbext.client.decode import State
 from nbext.client.remote.profile import (
     OPERATIONS,
-    PAGING,
-    PATHS,
-    STATES,
+    TABLES,
     ForeignProfile,
     builtins,
     with_profile,
@@ -312,7 +310,7 @@ def test_the_page_names_every_profile_and_every_setting():
     page = (Path(nbext.__file__).parent / "reference" / "remote.md").read_text("utf-8")
     rows = [line for line in page.splitlines() if line.startswith("| `")]
     named = set(re.findall(r"`([a-z_.]+)`", " ".join(line.split("|")[1] for line in rows)))
-    tables = {"paths": PATHS, "states": tuple(STATES), "paging": PAGING}
+    tables = {name: TABLES[name] for name in ("paths", "states", "paging")}
     assert {*builtins(), "profile", "idempotent"} <= named
     assert {f"{table}.{name}" for table, names in tables.items() for name in names} <= named
     hosts = {host for profile in builtins().values() for host in profile.get("hosts", ())}
