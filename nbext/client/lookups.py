@@ -179,7 +179,8 @@ def search(
         table = frames.frame(reading.records or [], types)
     else:
         # A stranger's columns stay in its own order.
-        table = service.table(reading, call, types, limit=offset + limit, counts={})
+        call = replace(call, types=types)
+        table = service.table(reading, call, limit=offset + limit, counts={})
         # Only a limit that somebody chose: a stranger does not know of ours.
         sent = len(table)
         if is_chosen and (offset or sent > limit):

@@ -142,13 +142,13 @@ class SegmentRun:
             table = self._beside_id(reading)
         elif self._rows_at is not None:
             call = self.call(self.service.follow(self._rows_at))
-            table = self.table(self.service.read(call, types=self._types), call)
+            table = self.table(self.service.read(call), call)
         elif self.id is None:
             text = "The service says that the segment is done, but not where its rows are."
             raise self._unread(text, "id", "rows", "url")
         else:
             try:
-                table = self.fetch(arrow=True)
+                table = self.table(*self._rows(arrow=True))
             except NotFound:
                 # What may be rows in the first answer is asked about only where there are none under the id.
                 if reading.instead is None:
@@ -193,7 +193,7 @@ class SegmentRun:
                 stated = {name: n for name, n in reading.stated.items() if n > (reading.rows or 0)}
                 self._counts = self._counts or stated
         try:
-            return self.fetch()
+            return self.table(*self._rows())
         except (BadRequest, NotFound, ProtocolError):
             if failure is not None:
                 raise failure from None
@@ -288,15 +288,11 @@ class SegmentRun:
             )
             raise kind(f"{named}{reason}", segment_id=self.id)
 
-    def fetch(self, *, arrow: bool = False) -> pd.DataFrame:
-        """Return the rows of the segment by its id: as Arrow from our own service, else by file type.
-
-        With ``arrow`` another service is asked for Arrow, too, where it offers that.
-        """
-        return self.table(*self._rows(arrow=arrow))
-
     def _rows(self, *, arrow: bool = False, folder: Path | None = None) -> tuple[Reading, Call]:
-        """Return an answer with the segment's rows, or the first of them, and what was asked for it."""
+        """Return an answer with the segment's rows by its id, or the first of them, and what was asked for it.
+
+        Our own service is asked for Arrow; another one by file type, or with ``arrow`` for Arrow where it offers that.
+        """
         kind = self.file_type
         links = self._described.said.get("links")
         offered = links.get("arrow") if isinstance(links, dict) else None
@@ -308,11 +304,11 @@ class SegmentRun:
             kind, target = "arrow", self.service.follow(offered)
         else:
             target = self.path(_PATHS[kind])
-        call = self.call(target, {"Accept": _ACCEPT[kind]}, operation="export")
+        call = self.call(target, {"Accept": _ACCEPT[kind]}, operation="export", folder=folder)
         self._wait = FIRST_POLL
         while True:
             try:
-                reading = self.service.read(call, Want.SEGMENT, self._types, folder)
+                reading = self.service.read(call, Want.SEGMENT)
             except ApiError as error:
                 # Not ready, and too early: the two ways to say that the rows come later.
                 if not isinstance(error, Conflict) and error.status != 425:
@@ -333,12 +329,11 @@ class SegmentRun:
 
     def table(self, reading: Reading, call: Call) -> pd.DataFrame:
         """Return what was read, and the pages that follow it, as a DataFrame, once its rows are counted."""
-        types, limit = {**reading.types, **self._types}, self._limit
-        if self.service.ours and reading.table is not None:
-            # Arrow of our own service says itself what its columns are: exact amounts are decimals, and texts stay so.
-            types = {}
-        found = self.service.table(reading, call, types, limit=limit, counts=self._counts)
-        check_count(len(found), {}, limit)
+        # Arrow of our own service says itself what its columns are: exact amounts are decimals, and texts stay so.
+        is_typed = self.service.ours and reading.table is not None
+        call = replace(call, types={} if is_typed else {**reading.types, **self._types})
+        found = self.service.table(reading, call, limit=self._limit, counts=self._counts)
+        check_count(len(found), {}, self._limit)
         self._notes += reading.warnings
         return found
 
@@ -365,7 +360,7 @@ class SegmentRun:
         if to is not None:
             return self._written(to, {})
         # The caller named the format: a stranger's Arrow is only taken where rows come as a stream of the same values.
-        table = self.fetch(arrow=self.file_type == "csv")
+        table = self.table(*self._rows(arrow=self.file_type == "csv"))
         return self._provenance(table, {}).attach(table)
 
     def _written(self, to: Target, body: Mapping[str, Any]) -> pd.DataFrame:
@@ -377,9 +372,7 @@ class SegmentRun:
             with to.opened() as file:
                 rows = self._save(*found, to, file)
                 size = file.tell()
-        about = self._provenance(frames.frame([]), body)
-        about.returned = rows
-        return _file_of(to.path, rows, size, about)
+        return _file_of(to.path, rows, size, self._provenance(frames.frame([]), body, rows))
 
     def _streamed(self, to: Target) -> tuple[int, int]:
         """Write our own service's rows while they arrive; return how many there are, and the size of the file."""
@@ -407,16 +400,13 @@ class SegmentRun:
 
     def _save(self, reading: Reading, call: Call, to: Target, file: IO[bytes]) -> int:
         """Write what was read of another service, and the pages that follow it; return the number of rows."""
-        types, folder = self._types, to.path.parent
-        pages = self.service.pages(
-            reading, call, types, limit=self._limit, counts=self._counts, folder=folder
-        )
+        pages = self.service.pages(reading, call, limit=self._limit, counts=self._counts)
         # The first page with rows says what they are: an answer may list the files that hold them.
         first = next((page for page in pages if page.rows), reading)
         every = chain([first], pages)
         if first.table is None:
             lists = (page.records or [] for page in every)
-            rows = to.write_pages(lists, {**first.types, **types}, file)
+            rows = to.write_pages(lists, {**first.types, **self._types}, file)
         else:
             tables = frames.alike(page.table for page in every)
             batches = (batch for table in tables for batch in table.to_batches())
@@ -429,21 +419,17 @@ class SegmentRun:
         """Return an operation's path for this segment: a stranger's id may have any characters."""
         return template.format(id=quote(self.id or "", safe=""))
 
-    def call(
-        self,
-        target: str,
-        headers: Mapping[str, str] | None = None,
-        operation: str = "segment",
-    ) -> Call:
-        """Return a GET within this segment's deadline."""
+    def call(self, target: str, headers: Mapping[str, str] | None = None, **read: Any) -> Call:
+        """Return a GET within this segment's deadline, whose answer is to be ``read`` so."""
         return Call(
             "GET",
             target,
             self.deadline,
             headers=headers or {},
             report=self._report_fetching,
-            operation=operation,
             asked={"segment": self.id} if self.id else {},
+            types=self._types,
+            **read,
         )
 
     def _report_fetching(self, done: int, total: int | None) -> None:
@@ -479,9 +465,11 @@ class SegmentRun:
         self._limit = limit if type(limit) is int and limit > 0 else None
         self._counts = self._counts or dict(described.stated)
 
-    def _provenance(self, table: pd.DataFrame, body: Mapping[str, Any]) -> Provenance:
-        """Return where the table comes from: what the answer says of it, else what was asked for."""
-        reading = self._described
+    def _provenance(
+        self, table: pd.DataFrame, body: Mapping[str, Any], rows: int | None = None
+    ) -> Provenance:
+        """Return where the table, or ``rows`` of a file, come from: as the answer says it, else as was asked."""
+        reading, rows = self._described, len(table) if rows is None else rows
         said = reading.said
         matched = reading.counts.get("matched", reading.stated.get("total"))
         # A stranger may have anything under that name.
@@ -503,8 +491,8 @@ class SegmentRun:
             as_of=said.get("asOf") or reading.as_of,
             chain=said.get("chain", (body.get("filters") or {}).get("chain")),
             matched=matched,
-            returned=len(table),
-            truncated=bool(said.get("truncated", matched is not None and matched > len(table))),
+            returned=rows,
+            truncated=bool(said.get("truncated", matched is not None and matched > rows)),
             columns=said.get("columns") or frames.described_columns(table),
             seconds=round(time.monotonic() - self.deadline.began, 3),
             cached=bool(said.get("cached", False)),

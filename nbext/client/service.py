@@ -15,8 +15,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextvars import Context
 from dataclasses import replace
-from functools import cached_property, partial
-from pathlib import Path
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 from nbext.client import frames
@@ -141,13 +140,7 @@ class Service:
         """Return the JSON object that one of our own service's operations answers with."""
         return json_object(self.transport.fetch(call))[0]
 
-    def read(
-        self,
-        call: Call,
-        want: Want = Want.TABLE,
-        types: Mapping[str, str] | None = None,
-        folder: Path | None = None,
-    ) -> Reading:
+    def read(self, call: Call, want: Want = Want.TABLE) -> Reading:
         """Return what the answer says; where it only says where the rows are, what is there."""
         for hop in range(MAX_HOPS):
             for attempt in self.transport.exchange(call):
@@ -160,7 +153,7 @@ class Service:
                             said = Answer(error.status, {}, body, call.target)
                             self._remember(said, call.operation, None, str(error))
                         raise
-                    reading = self.decoded(came, want, types or {}, call, folder)
+                    reading = self.decoded(came, want, call)
             waits = reading.id is not None or reading.state is State.RUNNING
             if reading.url is None or reading.rows is not None or waits:
                 reading.source = call.target if hop else None
@@ -169,23 +162,16 @@ class Service:
             call, want = replace(call, method="GET", target=target, body=None), Want.TABLE
         raise ProtocolError("The service sends us from one address to the next, and never to rows.")
 
-    def decoded(
-        self,
-        came: Incoming,
-        want: Want,
-        types: Mapping[str, str],
-        call: Call,
-        folder: Path | None = None,
-    ) -> Reading:
+    def decoded(self, came: Incoming, want: Want, call: Call) -> Reading:
         """Return what an answer says; of a stranger's the outline is remembered.
 
-        A stranger's table waits on the disk, in the ``folder``, where it is on its way to a file: it may be larger
-        than memory.
+        A stranger's table waits on the disk, in the call's ``folder``, where it is on its way to a file: it may be
+        larger than memory.
         """
         if self.ours:
             return of_ours(came, want, call.operation)
         try:
-            reading = self._strangers_decoder.read(came, want, types, call, folder)
+            reading = self._strangers_decoder.read(came, want, call.types, call, call.folder)
         except NbextError as error:
             answer = came.answer or Answer(came.status, came.headers, came.head, came.url)
             self._remember(answer, call.operation, None, str(error))
@@ -218,27 +204,19 @@ class Service:
             scope.remembered = True
 
     def pages(
-        self,
-        reading: Reading,
-        call: Call,
-        types: Mapping[str, str],
-        *,
-        limit: int | None,
-        counts: Mapping[str, int],
-        folder: Path | None = None,
+        self, reading: Reading, call: Call, *, limit: int | None, counts: Mapping[str, int]
     ) -> Iterator[Reading]:
         """Yield an answer page by page, the first one being read already; the next is asked for when it is wanted.
 
         An error where the rows are not as many as ``counts``, or the answer, state; the ``limit`` excuses fewer.
-        All bytes of a stranger's pages are bounded, but for those on their way to a file, in the ``folder``.
+        All bytes of a stranger's pages are bounded, but for those on their way to a file.
         """
         if stranger := self.stranger:
             if reading.source is not None:
                 # A link is relative to the address that it came from.
                 call = replace(call, method="GET", target=reading.source, body=None)
-            read = partial(self.read, types=types, folder=folder)
-            cap, origin = None if folder else self.cap, self.transport.origin
-            walk = stranger.walk(read, origin, reading, limit=limit, counts=counts, cap=cap)
+            cap, origin = None if call.folder else self.cap, self.transport.origin
+            walk = stranger.walk(self.read, origin, reading, limit=limit, counts=counts, cap=cap)
             yield from walk.pages(call)
             return
         # Our own service's rows come in one piece, as Arrow.
@@ -246,22 +224,16 @@ class Service:
         check_count(reading.rows or 0, {**reading.stated, **counts}, limit)
 
     def table(
-        self,
-        reading: Reading,
-        call: Call,
-        types: Mapping[str, str],
-        *,
-        limit: int | None,
-        counts: Mapping[str, int],
+        self, reading: Reading, call: Call, *, limit: int | None, counts: Mapping[str, int]
     ) -> pd.DataFrame:
         """Return what was read, and the pages that follow it, as a DataFrame, once its rows are counted."""
         records, tables = list[dict[str, Any]](), list[Any]()
-        for page in self.pages(reading, call, types, limit=limit, counts=counts):
+        for page in self.pages(reading, call, limit=limit, counts=counts):
             records += page.records or []
             tables += [] if page.table is None else [page.table]
         stranger = self.stranger
         configured = {**reading.types, **(stranger.types(call.operation) if stranger else {})}
-        stated = {**configured, **types}
+        stated = {**configured, **call.types}
         if tables:
             import pyarrow as pa
 
@@ -270,7 +242,7 @@ class Service:
             # A table of a million rows and their records at once would take twice the memory.
             reading.records = None
             reading.document = None if reading.id is None else reading.document
-            found = frames.frame(records, types, configured)
+            found = frames.frame(records, call.types, configured)
             stated = {**frames.whole_texts(records, found), **stated}
         reading.warnings += frames.wide_columns(stated, found.dtypes)
         return found

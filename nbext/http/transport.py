@@ -20,6 +20,7 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import partial
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -100,8 +101,11 @@ class Call:
     # A service may take its time to answer a segment: then silence is no fault.
     patient: bool = False
     report: Report | None = None
-    # Whose settings read the answer: segment, export, search, token, nft or signup.
+    # How the client reads the answer: whose settings do (segment, export, search, token, nft or signup), the types of
+    # columns that it knows already, and the folder of the file that the rows are for.
     operation: str = "segment"
+    types: Mapping[str, str] = field(default_factory=dict)
+    folder: Path | None = None
     # What the answer must be of: the segment; the chain, and the address or the term.
     asked: Mapping[str, str] = field(default_factory=dict)
 

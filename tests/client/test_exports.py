@@ -514,6 +514,15 @@ def test_the_services_name_for_a_file_is_never_used(ours, client, tmp_path, monk
     assert sorted(p.name for p in tmp_path.iterdir()) == ["pyproject.toml", "rows.csv"]
 
 
+@pytest.mark.parametrize("to", [None, "rows.csv"])
+def test_rows_are_counted_alike_in_memory_and_in_a_file(server, client, tmp_path, to):
+    server.script("GET /v1/segment/abc", reply({"id": "abc", "status": "completed", "total": 2}))
+    rows = b"address\n0x01\n0x02\n"
+    server.script("GET /v1/segment/abc/csv", reply(rows, content_type="text/csv"))
+    about = client.export_csv("abc", to=to and tmp_path / to).attrs["nbext"]
+    assert (about["matched"], about["returned"], about["truncated"]) == (2, 2, False)
+
+
 FORMULAS = [
     "=1+1",
     "+cmd",
