@@ -43,7 +43,8 @@ import errno
 import os
 import traceback
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from types import MappingProxyType
+from typing import Any, Self
 
 from typing_extensions import TypedDict
 
@@ -101,7 +102,14 @@ def did_you_mean(got: str, allowed: Iterable[str]) -> str:
 
 
 class NbextError(Exception):
-    """Shown in a notebook as its message alone; NBEXT_TRACEBACK=1 shows the stack."""
+    """Shown in a notebook as its message alone; NBEXT_TRACEBACK=1 shows the stack.
+
+    What else is known is an attribute of the error, which its class names.
+    """
+
+    def __init__(self, message: str = "", **known: Any) -> None:
+        super().__init__(message)
+        vars(self).update({name: one for name, one in known.items() if one is not None})
 
     # IPython calls it. Not IPython's UsageError as a base: that one passes `pytest --nbval-lax`, and a subclass of it
     # prints nine lines of traceback.
@@ -160,7 +168,7 @@ class ValidationError(NbextError):
             else []
         )
 
-    def below(self, pointer: str, of: str = "") -> ValidationError:
+    def below(self, pointer: str, of: str = "") -> Self:
         """Return the error of a document in which that of this error, or its part ``of``, is at a pointer."""
         errors: list[FieldError] = [
             {**one, "pointer": pointer + one["pointer"].removeprefix(of)}
@@ -171,7 +179,7 @@ class ValidationError(NbextError):
         return type(self)(errors, self.more, self.candidates)
 
     @classmethod
-    def of(cls, pointer: str, code: str, detail: str) -> ValidationError:
+    def of(cls, pointer: str, code: str, detail: str) -> Self:
         """Build the error of a single field."""
         return cls([{"pointer": pointer, "code": code, "detail": detail}])
 
@@ -193,12 +201,8 @@ class ApiError(NbextError):
     ``status`` is the HTTP status; ``problem`` the answer's problem object (RFC 9457), empty if the service sent none.
     """
 
-    def __init__(
-        self, message: str, *, status: int, problem: Mapping[str, Any] | None = None
-    ) -> None:
-        super().__init__(message)
-        self.status = status
-        self.problem = dict(problem or {})
+    status: int
+    problem: Mapping[str, Any] = MappingProxyType({})
 
 
 class BadRequest(ApiError):
@@ -224,16 +228,7 @@ class RateLimited(ApiError):
 class ServerError(ApiError):
     """The service failed, also after the retries; ``attempts`` says how often it was asked."""
 
-    def __init__(
-        self,
-        message: str,
-        *,
-        status: int,
-        problem: Mapping[str, Any] | None = None,
-        attempts: int = 1,
-    ) -> None:
-        super().__init__(message, status=status, problem=problem)
-        self.attempts = attempts
+    attempts: int = 1
 
 
 class TransportError(NbextError):
@@ -251,9 +246,7 @@ class TLSError(TransportError):
 class DeadlineExceeded(TransportError):
     """The call's total time ran out; ``segment_id`` lets a started segment be resumed."""
 
-    def __init__(self, message: str, *, segment_id: str | None = None) -> None:
-        super().__init__(message)
-        self.segment_id = segment_id
+    segment_id: str | None = None
 
 
 class TruncatedResponse(TransportError):
@@ -275,10 +268,8 @@ class AmbiguousAnswer(ProtocolError):
     the first of them.
     """
 
-    def __init__(self, message: str, *, candidates: Sequence[str], setting: str) -> None:
-        super().__init__(message)
-        self.candidates = list(candidates)
-        self.setting = setting
+    candidates: list[str]
+    setting: str
 
 
 class NodeError(TransportError):
@@ -288,17 +279,13 @@ class NodeError(TransportError):
     URL is in the message.
     """
 
-    def __init__(self, message: str, *, meaning: str = "") -> None:
-        super().__init__(message)
-        self.meaning = meaning
+    meaning: str = ""
 
 
 class OutcomeUnknown(TransportError):
     """The service may have carried the request out, and repeating it could do it twice."""
 
-    def __init__(self, message: str, *, idempotency_key: str | None = None) -> None:
-        super().__init__(message)
-        self.idempotency_key = idempotency_key
+    idempotency_key: str | None = None
 
 
 class ServiceDied(TransportError):
@@ -308,10 +295,12 @@ class ServiceDied(TransportError):
 class SegmentFailed(NbextError):
     """The segment ended without a result; ``reason`` is the service's own text."""
 
-    def __init__(self, reason: str, *, segment_id: str | None = None) -> None:
-        super().__init__(reason)
-        self.reason = reason
-        self.segment_id = segment_id
+    segment_id: str | None = None
+
+    @property
+    def reason(self) -> str:
+        """The message."""
+        return str(self)
 
 
 class SegmentExpired(SegmentFailed):
@@ -333,10 +322,8 @@ class QueryCancelled(NbextError):
 class IngestError(NbextError):
     """A file could not be ingested; ``path`` names it, and ``row`` the row at fault, if it is one."""
 
-    def __init__(self, message: str, *, path: str = "", row: int | None = None) -> None:
-        super().__init__(message)
-        self.path = path
-        self.row = row
+    path: str = ""
+    row: int | None = None
 
 
 class StorageError(NbextError):

@@ -8,7 +8,6 @@ and is then asked by that. A stranger's service gets its values, as they are wri
 from __future__ import annotations
 
 import json
-import math
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
@@ -272,7 +271,7 @@ def _wallets(given: Any) -> Wallets:
 
 
 def _refused(pointer: str, detail: str, code: str = "value") -> InvalidSegment:
-    return InvalidSegment([{"pointer": pointer, "code": code, "detail": detail}])
+    return InvalidSegment.of(pointer, code, detail)
 
 
 def _single(given: Any, here: str) -> Any:
@@ -293,13 +292,13 @@ def _single(given: Any, here: str) -> Any:
     # Python writes no integer of more than 4,300 digits.
     if isinstance(given, Integral) and int(given).bit_length() <= 4 * MAX_DIGITS:
         return int(given) if abs(int(given)) <= _EXACT else str(int(given))
-    if isinstance(given, Decimal) and given.is_finite() and abs(given.adjusted()) <= MAX_DIGITS:
-        return format(given, "f")
-    if isinstance(given, float) and math.isfinite(given):
-        return given
-    if isinstance(given, float) or (isinstance(given, Decimal) and not given.is_finite()):
+    if isinstance(given, float | Decimal) and not Decimal(given).is_finite():
         why = f"{given} cannot be written as JSON; drop missing and infinite values first."
         raise _refused(here, why)
+    if isinstance(given, float):
+        return given
+    if isinstance(given, Decimal) and abs(given.adjusted()) <= MAX_DIGITS:
+        return format(given, "f")
     raise _refused(here, f"{shown(given)} is not a number that JSON can hold.")
 
 
