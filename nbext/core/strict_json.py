@@ -111,7 +111,7 @@ def read_answer(raw: bytes) -> tuple[Any, list[str]]:
     text = _decoded(raw.removeprefix(codecs.BOM_UTF8))
     value = parse(text, Decimal)
     if _has_surrogate(text, value):
-        return _without_surrogates(value), [REPLACED]
+        return with_texts(value, partial(LONE_SURROGATE.sub, "\ufffd")), [REPLACED]
     return value, []
 
 
@@ -165,15 +165,14 @@ def _has_surrogate(text: str, value: Any) -> bool:
     )
 
 
-def _without_surrogates(value: Any) -> Any:
+def with_texts(value: Any, change: Callable[[str], str]) -> Any:
+    """Return a JSON value, or a tuple of such, with each text and name as ``change`` makes it."""
     if isinstance(value, str):
-        return LONE_SURROGATE.sub("\ufffd", value)
-    if isinstance(value, list):
-        return [_without_surrogates(item) for item in value]
+        return change(value)
+    if isinstance(value, list | tuple):
+        return type(value)([with_texts(one, change) for one in value])
     if isinstance(value, dict):
-        return {
-            _without_surrogates(name): _without_surrogates(item) for name, item in value.items()
-        }
+        return {with_texts(name, change): with_texts(one, change) for name, one in value.items()}
     return value
 
 

@@ -23,7 +23,7 @@ from urllib.parse import quote, unquote, urlsplit
 import requests
 import urllib3.exceptions as u
 
-from nbext.core.strict_json import NotJson, read_answer
+from nbext.core.strict_json import NotJson, read_answer, with_texts
 from nbext.core.untrusted_text import visible
 from nbext.errors import (
     AmbiguousSymbol,
@@ -65,16 +65,17 @@ def redacted(value: Any, key: Secret | None) -> Any:
 
     In any case, as base64 and in a URL's escapes; and its beginning and its end, since a text may have been cut.
     """
-    if not key or not key.reveal():
+    if not key:
         return value
-    if isinstance(value, str):
-        secret = key.reveal()
-        return _without_ends(_masked(value, _forms(secret)), secret)
-    if isinstance(value, list | tuple):
-        return type(value)([redacted(item, key) for item in value])
-    if isinstance(value, dict):
-        return {redacted(name, key): redacted(item, key) for name, item in value.items()}
-    return value
+    secret = key.reveal()
+    forms = _forms(secret)
+    # Backwards the key's end is a beginning, too.
+    return with_texts(
+        value,
+        lambda text: _without_start(
+            _without_start(_masked(text, forms), secret)[::-1], secret[::-1]
+        )[::-1],
+    )
 
 
 def _masked(text: str, words: Iterable[str]) -> str:
@@ -97,11 +98,6 @@ def _packed(secret: str) -> Iterator[str]:
         inner = whole[(before * 8 + 5) // 6 : len(whole) - ((before + len(secret)) % 3 > 0)]
         if len(inner) >= _PART:
             yield from {inner, inner.translate(str.maketrans("+/", "-_"))}
-
-
-def _without_ends(text: str, secret: str) -> str:
-    # Backwards its end is a beginning, too.
-    return _without_start(_without_start(text, secret)[::-1], secret[::-1])[::-1]
 
 
 def _without_start(text: str, secret: str) -> str:
