@@ -19,33 +19,33 @@ class Chain:
     id: int
     aliases: tuple[str, ...] = ()
 
-    @property
-    def caip2(self) -> str:
-        """The CAIP-2 identifier, such as ``eip155:1``."""
-        return f"eip155:{self.id}"
 
-
-# The aliases include each chain's short name in the public chain list (chainlist.org), which a test compares.
-CHAINS = (
-    Chain("ethereum", 1, ("eth", "mainnet", "eth-mainnet", "ethereum-mainnet", "homestead")),
-    Chain("optimism", 10, ("oeth", "op", "op-mainnet", "optimism-mainnet")),
-    Chain("bnb", 56, ("bsc", "bnb-chain", "binance", "bnb-smart-chain")),
-    Chain("gnosis", 100, ("gno", "xdai")),
-    Chain("polygon", 137, ("matic", "pol", "polygon-pos")),
-    Chain("fantom", 250, ("ftm",)),
-    Chain("zksync", 324, ("zksync-era",)),
-    Chain("polygon-zkevm", 1101, ("zkevm",)),
-    Chain("mantle", 5000, ("mnt",)),
-    Chain("base", 8453, ("base-mainnet",)),
-    Chain("arbitrum", 42161, ("arb1", "arb", "arbitrum-one")),
-    Chain("arbitrum-nova", 42170, ("arb-nova", "nova")),
-    Chain("celo", 42220, ()),
-    Chain("avalanche", 43114, ("avax", "avalanche-c")),
-    Chain("linea", 59144, ()),
-    Chain("blast", 81457, ("blastmainnet",)),
-    Chain("scroll", 534352, ("scr",)),
-    Chain("zora", 7777777, ()),
-    Chain("sepolia", 11155111, ("sep", "eth-sepolia")),
+# By their ids: the name that answers use, and then the aliases, among them each chain's short name in the public chain
+# list (chainlist.org), which a test compares.
+_NAMES = {
+    1: "ethereum eth mainnet eth-mainnet ethereum-mainnet homestead",
+    10: "optimism oeth op op-mainnet optimism-mainnet",
+    56: "bnb bsc bnb-chain binance bnb-smart-chain",
+    100: "gnosis gno xdai",
+    137: "polygon matic pol polygon-pos",
+    250: "fantom ftm",
+    324: "zksync zksync-era",
+    1101: "polygon-zkevm zkevm",
+    5000: "mantle mnt",
+    8453: "base base-mainnet",
+    42161: "arbitrum arb1 arb arbitrum-one",
+    42170: "arbitrum-nova arb-nova nova",
+    42220: "celo",
+    43114: "avalanche avax avalanche-c",
+    59144: "linea",
+    81457: "blast blastmainnet",
+    534352: "scroll scr",
+    7777777: "zora",
+    11155111: "sepolia sep eth-sepolia",
+}
+CHAINS = tuple(
+    Chain(name, number, tuple(aliases))
+    for number, (name, *aliases) in zip(_NAMES, map(str.split, _NAMES.values()), strict=True)
 )
 DEFAULT_CHAIN = CHAINS[0]
 # What a chain may look like in a path: a remote service may know chains that are not in the table above.
@@ -57,7 +57,13 @@ def _by_alias() -> dict[str, Chain]:
     return {
         alias: chain
         for chain in CHAINS
-        for alias in (chain.name, *chain.aliases, str(chain.id), hex(chain.id), chain.caip2)
+        for alias in (
+            chain.name,
+            *chain.aliases,
+            str(chain.id),
+            hex(chain.id),
+            f"eip155:{chain.id}",
+        )
     }
 
 

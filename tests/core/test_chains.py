@@ -29,12 +29,14 @@ def test_a_chain_is_known_by_the_names_that_explorers_and_vendors_write(written,
 
 
 def test_no_alias_means_two_chains():
-    aliases = [a for c in CHAINS for a in {c.name, *c.aliases, str(c.id), hex(c.id), c.caip2}]
+    aliases = [
+        a for c in CHAINS for a in {c.name, *c.aliases, str(c.id), hex(c.id), f"eip155:{c.id}"}
+    ]
     assert len(aliases) == len(set(aliases))
 
 
 def test_every_name_of_a_chain_is_one_that_a_path_takes():
-    assert all(CHAIN_TEXT.match(a) for c in CHAINS for a in (c.name, *c.aliases, c.caip2))
+    assert all(CHAIN_TEXT.match(a) for c in CHAINS for a in (c.name, *c.aliases, f"eip155:{c.id}"))
 
 
 @pytest.mark.parametrize(
