@@ -8,7 +8,7 @@ let 10**11 of them be summed. The expressions over such columns are `nbext.engin
 from __future__ import annotations
 
 import re
-from decimal import Context, Decimal
+from decimal import MAX_PREC, Context, Decimal
 from typing import Any, NamedTuple
 
 MAX_UINT256 = 2**256 - 1
@@ -21,8 +21,8 @@ _GROUPED = re.compile(r"-?[0-9]{1,3}([,_][0-9]{3})+(\.[0-9]+)?")
 _HEX = re.compile(r"0x[0-9a-fA-F]{1,64}\Z")
 # A sum that 256 bits hold, with room for what floats round.
 _MOST_IN_76 = 5e76
-# Wide enough that nothing of a uint256 is rounded away.
-_EXACT = Context(prec=100)
+# Nothing is rounded away: Decimal's own context keeps 28 digits.
+_EXACT = Context(prec=MAX_PREC)
 
 
 class Limbs(NamedTuple):
@@ -100,7 +100,7 @@ def size_of(amounts: Any) -> float:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    if pa.types.is_string(amounts.type):
+    if "string" in str(amounts.type):
         return float("inf")
     least, most = (bound.as_py() or 0 for bound in pc.min_max(amounts).values())
     if least < 0 or most * len(amounts) >= 10**38:
@@ -126,19 +126,13 @@ def to_raw(amount: Decimal | int, decimals: int) -> int:
     >>> to_raw(Decimal("0.5"), 6)
     500000
     """
-    sign, digits, exponent = Decimal(amount).as_tuple()
+    # Without its trailing zeros.
+    number = _EXACT.normalize(Decimal(amount))
+    exponent = number.as_tuple().exponent
     assert isinstance(exponent, int)
-    # By integers, not by Decimal's arithmetic: that rounds to the context's precision, 28 digits as it comes.
-    number = int("".join(map(str, digits)) or "0")
-    while exponent < 0 and number % 10 == 0 and number:
-        number, exponent = number // 10, exponent + 1
-    # No power of ten is made for zero, whose exponent may be anything.
-    if not number:
-        return 0
     if -exponent > decimals:
         raise TooManyDecimals(-exponent)
-    raw = number * 10 ** (decimals + exponent)
-    return int(-raw if sign else raw)
+    return int(_EXACT.scaleb(number, decimals))
 
 
 def in_units(raw: Decimal | int | str, decimals: int) -> Decimal:
