@@ -60,7 +60,7 @@ class AddressColumn:
     """Values that should be addresses, as texts; ``place`` names a row as who gave the values would."""
 
     texts: pa.Array
-    place: Callable[[int], str]
+    place: Callable[[int], str] = "row {}".format
 
     @classmethod
     def of(cls, given: Any) -> AddressColumn:
@@ -225,7 +225,7 @@ def _column(value: Any) -> AddressColumn:
     labels = getattr(value, "index", None)
     rows: Any = value.to_arrow() if hasattr(value, "to_arrow") else value
     if isinstance(rows, pa.Array | pa.ChunkedArray):
-        return AddressColumn(_as_texts(rows), lambda row: f"row {row}")
+        return AddressColumn(_as_texts(rows))
     if not isinstance(rows, Iterable):
         raise NotAddresses(f"Expected addresses, got {type(rows).__name__}.")
     items = (
@@ -268,11 +268,7 @@ def _as_texts(rows: Any) -> pa.Array:
     import pyarrow as pa
 
     rows = rows.combine_chunks() if isinstance(rows, pa.ChunkedArray) else rows
-    if (
-        pa.types.is_binary(rows.type)
-        or pa.types.is_fixed_size_binary(rows.type)
-        or pa.types.is_large_binary(rows.type)
-    ):
+    if "binary" in str(rows.type) and not pa.types.is_nested(rows.type):
         # As chain data in Parquet has it.
         return pa.array([one and "0x" + one.hex() for one in rows.to_pylist()], pa.large_string())
     try:
@@ -296,8 +292,7 @@ def _file(path: Path) -> AddressColumn:
     try:
         if ending == ".parquet":
             name = _address_column(parquet.read_schema(path).names)
-            texts = _as_texts(parquet.read_table(path, columns=[name])[name])
-            return AddressColumn(texts, lambda row: f"row {row}")
+            return _column(parquet.read_table(path, columns=[name]))
         if ending == ".arrow":
             return _column(pa.ipc.open_file(pa.memory_map(str(path))).read_all())
         content = path.read_bytes()
@@ -307,13 +302,7 @@ def _file(path: Path) -> AddressColumn:
         if ending == ".json":
             return _document(text)
         return _text(text, visible(str(path)), is_csv=ending == ".csv")
-    except (
-        OSError,
-        UnicodeDecodeError,
-        csv.Error,
-        pa.ArrowException,
-        strict_json.NotJson,
-    ) as error:
+    except (OSError, ValueError, csv.Error, pa.ArrowException) as error:
         missing = isinstance(error, FileNotFoundError)
         why = f"there is no such file in {Path.cwd()}" if missing else str(error).splitlines()[0]
         raise NotAddresses(f"@{visible(str(path))} cannot be read: {visible(why, 200)}.") from None

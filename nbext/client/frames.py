@@ -77,24 +77,21 @@ def typed_column(values: Sequence[Any], kind: str | None) -> Any:
     if fits is None or not all(fits(value) for value in present):
         # No type, or the answer has something else than its type says: it stays as it came.
         kind = inferred(present)
-    array: Any = pd.array  # its stubs want each dtype spelled out
-    if kind in ("number", "float64"):
-        # NaN is a number to float64: a missing one needs the masked dtype, unless the dtype is promised.
-        dtype = "float64" if kind == "float64" or len(present) == len(values) else "Float64"
-        return array([None if v is None else float(v) for v in values], dtype=dtype)
     if kind == "timestamp":
-        times = pd.to_datetime(list(values), format="ISO8601", utc=True)
-        return array(times, dtype=pd.DatetimeTZDtype("s", "UTC"))
+        return pd.to_datetime(list(values), format="ISO8601", utc=True).as_unit("s").array
     if kind == "object":
         return pd.Series(list(values), dtype=object).array
-    make: Any = str
-    if kind == "boolean":
-        make = bool
-    elif kind == "integer" and all(int(v) in INT64 for v in present):
-        make = int
+    makes: dict[Any, Any] = {"number": float, "float64": float, "boolean": bool, "integer": int}
+    make = makes.get(kind, str)
+    if make is int and not all(int(v) in INT64 for v in present):
+        make = str
+    plain = [None if v is None else make(v) for v in values]
+    if make is float:
+        # NaN is a number to float64: a missing one needs the masked dtype, unless the dtype is promised.
+        dtype: Any = "float64" if kind == "float64" or len(present) == len(values) else "Float64"
+        return pd.array(plain, dtype=dtype)
     arrow = {str: pa.string(), bool: pa.bool_(), int: pa.int64()}[make]
-    plain = pa.array([None if v is None else make(v) for v in values], arrow)
-    return _from_arrow(pa.chunked_array([plain]), kind or "")
+    return _from_arrow(pa.chunked_array([pa.array(plain, arrow)]), kind or "")
 
 
 def inferred(present: Sequence[Any]) -> str:
@@ -244,27 +241,19 @@ def _whole_or_float(values: list[Any]) -> Any:
     return typed_column(values, "uint256" if sum(map(abs, present)) < 10**76 else "object")
 
 
-def exact_part(texts: pa.Array) -> pa.Array:
-    """Return the digits of whole numbers as decimals of 38 digits; of 76, or as they are, where one has more."""
+def exact_column(texts: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Return the digits of whole numbers as the narrowest decimals that hold their sum, too, or as text."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    # Measured first: a cast of 39 digits to 38, and of 78 to 76, may return another number without a word.
-    longest = pc.max(pc.binary_length(pc.utf8_ltrim(texts, "-"))).as_py() or 0
-    if longest > 76:
-        return texts
-    return texts.cast(pa.decimal128(38, 0) if longest <= 38 else pa.decimal256(76, 0))
-
-
-def exact_whole(parts: Sequence[pa.Array]) -> pa.ChunkedArray:
-    """Return such parts as one column: of the narrowest decimals that hold its sum, too, or as text."""
-    import pyarrow as pa
-
-    digits = None
-    if all(pa.types.is_decimal(part.type) for part in parts):
-        # Part by part: the wide numbers of all of a million rows at once would take as much as the table.
-        digits = digits_of_column(sum(map(size_of, parts)))
-    kind = {38: pa.decimal128(38, 0), 76: pa.decimal256(76, 0), None: pa.string()}[digits]
+    kinds = {38: pa.decimal128(38, 0), 76: pa.decimal256(76, 0), None: pa.string()}
+    parts = []
+    # Part by part: the wide numbers of all of a million rows at once would take as much as the table.
+    for part in texts.chunks:
+        # Measured first: a cast of 39 digits to 38, and of 78 to 76, may return another number without a word.
+        longest = pc.max(pc.binary_length(pc.utf8_ltrim(part, "-"))).as_py() or 0
+        parts.append(part if longest > 76 else part.cast(kinds[38 if longest <= 38 else 76]))
+    kind = kinds[digits_of_column(sum(map(size_of, parts)))]
     return pa.chunked_array([part.cast(kind) for part in parts], kind)
 
 
@@ -366,32 +355,23 @@ def is_text(kind: pa.DataType) -> bool:
     return kind in (pa.string(), pa.large_string())
 
 
-def are_whole(values: pa.ChunkedArray) -> bool:
-    """Say whether all values of a column are whole numbers, or the digits of such."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    kind = values.type
-    if is_text(kind):
-        fits = pc.match_substring_regex(values, f"^({_WHOLE.pattern})?$")
-        return bool(pc.all(fits).as_py() is not False)
-    is_decimal = pa.types.is_decimal(kind) and kind.scale == 0
-    return bool(is_decimal or pa.types.is_integer(kind) or values.null_count == len(values))
-
-
 def _from_arrow(values: pa.ChunkedArray, kind: str) -> Any:
     import pandas as pd
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    if is_text(values.type) and kind in ("integer", "uint256") and are_whole(values):
-        # An empty number is missing.
+    are_digits = is_text(values.type) and kind in ("integer", "uint256")
+    # An empty number is missing.
+    if (
+        are_digits
+        and pc.all(pc.match_substring_regex(values, f"^({_WHOLE.pattern})?$")).as_py() is not False
+    ):
         digits = pc.if_else(pc.not_equal(values, ""), values, pa.scalar(None, values.type))
         # One beyond 64 bits makes its column exact decimals: floats, which pandas would take, lose digits.
         with contextlib.suppress(pa.ArrowInvalid):
             digits = digits.cast(pa.int64() if kind == "integer" else digits.type)
         fits = pa.types.is_integer(digits.type)
-        values = digits if fits else exact_whole([exact_part(part) for part in digits.chunks])
+        values = digits if fits else exact_column(digits)
     if pa.types.is_decimal(values.type) and values.type.scale == 0:
         return exact_array()(values)
     if is_text(values.type):

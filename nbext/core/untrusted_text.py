@@ -6,6 +6,7 @@ characters as escapes and cut at a bound, so that what is checked in one place c
 
 from __future__ import annotations
 
+import json
 import unicodedata
 from collections.abc import Mapping
 from html import escape
@@ -47,7 +48,7 @@ def shown(value: object) -> str:
     if isinstance(value, str):
         return quoted(value)
     if value is None or isinstance(value, bool):
-        return {None: "null", True: "true", False: "false"}[value]
+        return json.dumps(value)
     if isinstance(value, Mapping):
         return "an object"
     if isinstance(value, list | tuple):

@@ -9,7 +9,7 @@ loads neither FastAPI nor pydantic.
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, NotRequired, get_args
 
-from annotated_types import Ge, Le, MaxLen, MinLen
+from annotated_types import Ge, Le, Len, MaxLen
 
 # Pydantic takes the TypedDict of `typing` only from Python 3.12 on.
 from typing_extensions import TypedDict, is_typeddict
@@ -162,16 +162,14 @@ class CountsRequest(TypedDict):
                 ),
             ]
         ],
-        MinLen(1),
-        MaxLen(MAX_COMPARED),
+        Len(1, MAX_COMPARED),
         Rule("size", f"segments is a list of 1 to {MAX_COMPARED} requests."),
     ]
     counts: Annotated[
         list[
             Annotated[
                 list[Annotated[int, Ge(-MAX_COMPARED), Le(MAX_COMPARED - 1)]],
-                MinLen(1),
-                MaxLen(MAX_COMPARED),
+                Len(1, MAX_COMPARED),
                 Rule(
                     "range",
                     _places,
@@ -180,8 +178,7 @@ class CountsRequest(TypedDict):
                 ),
             ]
         ],
-        MinLen(1),
-        MaxLen(MAX_COUNTS),
+        Len(1, MAX_COUNTS),
         Rule("size", f"counts is a list of 1 to {MAX_COUNTS:,} lists of places."),
     ]
     amounts: NotRequired[
@@ -228,8 +225,7 @@ class HoldingsRequest(TypedDict):
                 ),
             ]
         ],
-        MinLen(1),
-        MaxLen(MAX_WALLETS),
+        Len(1, MAX_WALLETS),
         Rule("size", f"wallets is a list of 1 to {MAX_WALLETS:,} addresses."),
     ]
     chain: NotRequired[

@@ -44,7 +44,14 @@ class Origin:
         parts = _split(base_url)
         # The operations' paths begin with /v1 themselves: documentation often names the address with it.
         prefix = parts.path.rstrip("/").removesuffix("/v1")
-        origin = cls(parts.scheme, (parts.hostname or "").lower(), _port(parts), prefix)
+        try:
+            port = parts.port
+        except ValueError:
+            port = 0
+        if port == 0:
+            raise ConfigError("base_url: A port is a whole number from 1 to 65535.")
+        port = port or _DEFAULT_PORTS[parts.scheme]
+        origin = cls(parts.scheme, (parts.hostname or "").lower(), port, prefix)
         if origin.scheme == "http" and not origin.is_loopback and not insecure:
             raise ConfigError(
                 f"base_url: http:// would send the key to {origin.host} unencrypted. Use https://, "
@@ -148,16 +155,6 @@ def _check_host(host: str) -> None:
         or ".." in host
     ):
         raise ConfigError(f"base_url: {quoted(host)} is not a host name or address.")
-
-
-def _port(parts: SplitResult) -> int:
-    try:
-        port = parts.port
-    except ValueError:
-        port = 0
-    if port == 0:
-        raise ConfigError("base_url: A port is a whole number from 1 to 65535.")
-    return port or _DEFAULT_PORTS[parts.scheme]
 
 
 def is_loopback(host: str) -> bool:

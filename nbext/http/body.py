@@ -106,7 +106,7 @@ class Incoming(_Head, io.RawIOBase):
         encoding, length = headers.get("Content-Encoding", ""), headers.get("Content-Length", "")
         # The length on the wire says nothing of how many bytes a packed body unpacks to.
         self._total = int(length) if length.isdigit() and not encoding else None
-        self._layers = _layers(encoding) if encoding else []
+        self._layers = _layers(encoding)
         charset = _charset(headers.get("Content-Type", ""))
         self._text = _Recoded(charset) if charset else None
         # Whether the wire itself says where the body ends; without that, a connection that closes early looks whole,

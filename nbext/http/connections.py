@@ -13,7 +13,7 @@ import platform
 import ssl
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from concurrent.futures import Future, wait
 from functools import cache, partial
 from pathlib import Path
@@ -95,12 +95,7 @@ class _Watched(HTTPConnection):
         return not is_old and super().is_connected
 
     def request(  # type: ignore[override]  # urllib3 widens http.client's signature in its own way
-        self,
-        method: str,
-        url: str,
-        body: Any = None,
-        headers: Mapping[str, str] | None = None,
-        **options: Any,
+        self, method: str, url: str, *, headers: Any = None, **options: Any
     ) -> None:
         """Send a request, with the key where the watch has one."""
         watch = CURRENT.get()
@@ -109,7 +104,7 @@ class _Watched(HTTPConnection):
         if watch.key is not None:
             headers = {**(headers or {}), KEY_HEADER: watch.key.reveal()}
         try:
-            super().request(method, url, body=body, headers=headers, **options)
+            super().request(method, url, headers=headers, **options)
         finally:
             # Once connected, bytes may have left, whatever happened next.
             watch.sent = watch.sent or self.sock is not None

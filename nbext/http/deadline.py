@@ -61,10 +61,7 @@ class Watch:
                 _shut(sock)
             else:
                 # By a descriptor of our own: TLS takes the first one away from its object.
-                copy = socket.socket(
-                    sock.family, sock.type, sock.proto, fileno=os.dup(sock.fileno())
-                )
-                self._sockets.append(copy)
+                self._sockets.append(socket.socket(fileno=os.dup(sock.fileno())))
 
     def fire(self) -> None:
         """Shut the sockets: whoever reads from them or writes to them is woken at once."""

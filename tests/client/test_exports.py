@@ -199,9 +199,8 @@ def test_exact_amounts_have_one_dtype_unless_they_or_their_sum_do_not_fit_it(
     )
 )
 def test_parts_of_exact_amounts_are_one_column_of_the_type_that_holds_their_sum(parts):
-    whole = frames.exact_whole(
-        [frames.exact_part(pa.array(map(str, part), pa.large_string())) for part in parts]
-    )
+    texts = [pa.array(map(str, part), pa.large_string()) for part in parts]
+    whole = frames.exact_column(pa.chunked_array(texts, pa.large_string()))
     amounts = [amount for part in parts for amount in part]
     digits = (
         38
