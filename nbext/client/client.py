@@ -17,10 +17,11 @@ from nbext.client.segment_run import Reporter, SegmentRun
 from nbext.client.service import Service, public
 from nbext.client.writer import target_of
 from nbext.core import wire as op
+from nbext.core.chains import CHAIN_TEXT, chain_names, chain_of
 from nbext.core.provenance import Provenance
 from nbext.core.rules import MAX_LIMIT, limit_of, one_of
 from nbext.core.uint256 import ungrouped, whole_of
-from nbext.core.untrusted_text import quoted
+from nbext.core.untrusted_text import quoted, shown
 from nbext.errors import (
     BadRequest,
     InvalidSegment,
@@ -272,17 +273,17 @@ class Client:
         run = SegmentRun(self._service, "deadline", "json", None, self._segment_id(segment_id))
         call = run.call(run.path(op.SEGMENT))
         reading = self._service.read(call, Want.SEGMENT)
-        said: Any = reading.said
         if reading.rows is not None:
             table = run.table(reading, call)
-        elif reading.counts and {"columns", "links"} <= said.keys():
-            row = {name: {**said, **reading.counts}.get(name) for name in op.SEGMENT_FIELDS}
+        elif self._service.ours:
+            known = {**reading.said, **reading.counts}
+            row = {name: known.get(name) for name in op.SEGMENT_FIELDS}
             table = frames.frame_as_of([row], op.SEGMENT_FIELDS)
         else:
             # A stranger's may be a bare address, and has the columns that it has.
-            is_object = isinstance(reading.document, dict)
-            table = frames.frame([said if is_object else {"id": reading.document}])
-        said = reading.said
+            one = reading.document
+            table = frames.frame([one if isinstance(one, dict) else {"id": one}])
+        said: Any = reading.said
         return Provenance(
             operation="segment",
             service=self.base_url,
@@ -688,7 +689,7 @@ class Client:
         return validate.segment_id_of(about.segment_id or given, ours=self._service.ours is True)
 
     def _export(
-        self, file_type: str, segment_id: str, progress: Reporter | None, to: Any, **ways: bool
+        self, file_type: str, segment_id: str, progress: Reporter | None, to: Any, **ways: Any
     ) -> pd.DataFrame:
         target = None if to is None else target_of(to, **ways)
         known = self._segment_id(segment_id)
@@ -737,5 +738,12 @@ class Client:
         return body, named
 
     def _chain(self, chain: Any) -> str:
+        """Return the chain as it goes out: our own service's name for it, or what was written to a remote."""
         given = self.settings["chain"] if chain is None else chain
-        return validate.chain_as_sent(given, ours=self._service.ours is True)
+        text = str(given) if type(given) is int else given
+        if not isinstance(text, str) or not CHAIN_TEXT.match(text):
+            allowed = f"{', '.join(chain_names())}, or a chain id"
+            detail = f"{shown(text)} is not a chain. Allowed: {allowed}."
+            raise ValidationError.of("chain", "chain", detail)
+        # A remote may know chains that we do not.
+        return chain_of(text).name if self._service.ours else text

@@ -145,7 +145,7 @@ class SegmentRun:
             table = self.table(self.service.read(call), call)
         elif self.id is None:
             text = "The service says that the segment is done, but not where its rows are."
-            raise self._unread(text, "id", "rows", "url")
+            raise self.service.advise(ProtocolError(text), "id", "rows", "url")
         else:
             try:
                 table = self.table(*self._rows(arrow=True))
@@ -157,7 +157,8 @@ class SegmentRun:
         about = self._provenance(table, body)
         if to is None:
             return about.attach(table)
-        return _file_of(to.path, len(table), to.save(table), about)
+        to.save(table)
+        return _file_of(to.path, len(table), about)
 
     def begin(self, target: str, body: Mapping[str, Any]) -> Reading:
         """Send what begins a segment, wait until it is done, and return what the service says of it."""
@@ -218,7 +219,7 @@ class SegmentRun:
             # Before anybody hears of it, and may want it to end.
             self._scope.segment_id = self.id if runs else None
             before, self._word = self._word, reading.word or ""
-            self._report("running", self._word)
+            self._report("running")
             # A word that nobody knows, and that another look does not change, is asked about at once.
             if asked and reading.doubt is not None and reading.word == before:
                 raise reading.doubt
@@ -228,16 +229,10 @@ class SegmentRun:
             asked = True
             reading = self._poll(reading)
 
-    def _unread(self, text: str, *roles: str) -> ProtocolError:
-        return self.service.advise(ProtocolError(text), *roles)
-
     def _poll(self, last: Reading) -> Reading:
         if self.id is None and self._monitor is None:
-            raise self._unread(
-                "The service says that the segment is running, but gives no id to ask for it by.",
-                "id",
-                "poll",
-            )
+            text = "The service says that the segment is running, but gives no id to ask for it by."
+            raise self.service.advise(ProtocolError(text), "id", "poll")
         monitor = self._monitor
         target = self.service.follow(monitor) if monitor else self.path(op.SEGMENT)
         # A longer wait than at first: the segment can be stopped by now.
@@ -320,11 +315,10 @@ class SegmentRun:
                     self._raise_failure(reading)
                     if reading.instead:
                         raise reading.instead
-                    raise self._unread(
-                        "The service was asked for rows, and its answer has none.", "rows", "url"
-                    )
+                    text = "The service was asked for rows, and its answer has none."
+                    raise self.service.advise(ProtocolError(text), "rows", "url")
             self._word = "not ready"
-            self._report("running", self._word)
+            self._report("running")
             self._sleep()
 
     def table(self, reading: Reading, call: Call) -> pd.DataFrame:
@@ -338,7 +332,7 @@ class SegmentRun:
         return found
 
     def _describe(self) -> None:
-        """Ask what the service says of the segment, before its rows; learn from that whose service it is."""
+        """Ask what the service says of the segment, before its rows: now it is known whose service it is."""
         try:
             found = self.service.read(self.call(self.path(op.SEGMENT)), Want.SEGMENT)
         except AuthError:
@@ -348,7 +342,7 @@ class SegmentRun:
             if self.service.ours and isinstance(error, NotFound | SegmentExpired):
                 raise
             return
-        if not {"columns", "links", "counts"} <= found.said.keys():
+        if not self.service.ours:
             self.service.ours = False
             found = self._until_done(found)
         self.learn(found)
@@ -366,16 +360,15 @@ class SegmentRun:
     def _written(self, to: Target, body: Mapping[str, Any]) -> pd.DataFrame:
         """Write the rows of the segment to a file, page by page, or while they arrive."""
         if self.service.ours:
-            rows, size = self._streamed(to)
+            rows = self._streamed(to)
         else:
             found = self._rows(folder=to.path.parent)
             with to.opened() as file:
                 rows = self._save(*found, to, file)
-                size = file.tell()
-        return _file_of(to.path, rows, size, self._provenance(frames.frame([]), body, rows))
+        return _file_of(to.path, rows, self._provenance(frames.frame([]), body, rows))
 
-    def _streamed(self, to: Target) -> tuple[int, int]:
-        """Write our own service's rows while they arrive; return how many there are, and the size of the file."""
+    def _streamed(self, to: Target) -> int:
+        """Write our own service's rows while they arrive; return how many there are."""
         # Its Arrow has the columns' types; its CSV is for a file that has it byte for byte.
         kind = "csv" if to.raw and to.kind == ".csv" else "arrow"
         call = self.call(self.path(_PATHS[kind]), {"Accept": _ACCEPT[kind]}, operation="export")
@@ -395,8 +388,7 @@ class SegmentRun:
                         rows = to.write(schema, batches, file)
                     came.finish()
                     check_count(rows, self._counts, None)
-                    size = file.tell()
-        return rows, size
+        return rows
 
     def _save(self, reading: Reading, call: Call, to: Target, file: IO[bytes]) -> int:
         """Write what was read of another service, and the pages that follow it; return the number of rows."""
@@ -436,26 +428,23 @@ class SegmentRun:
         # Ten reports a second are enough for any display; a body of a million rows comes in thousands of pieces.
         if time.monotonic() - self._reported > 0.1:
             self._reported = time.monotonic()
-            self._report("fetching", "", done, total)
+            self._report("fetching", done, total)
 
     def _report(
         self,
         phase: Literal["running", "fetching"],
-        word: str,
         done: int = 0,
         total: int | None = None,
     ) -> None:
         if self._progress:
             seconds = time.monotonic() - self.deadline.began
+            word = self._word if phase == "running" else ""
             self._progress(Progress(phase, word, self.id, seconds, done, total))
 
     def learn(self, described: Reading) -> None:
         """Remember what the service states of the segment: its columns' types, the count of its rows."""
         self._described = described
         document = described.said
-        # No stranger has all fields of our answer by chance.
-        if self.service.ours is None and op.SegmentAnswer.__required_keys__ <= document.keys():
-            self.service.ours = True
         columns, returned = document.get("columns"), described.counts.get("returned")
         self._types = frames.types_of(columns) if isinstance(columns, list) else {}
         self._counts = {"returned": returned} if type(returned) is int else {}
@@ -502,5 +491,6 @@ class SegmentRun:
         )
 
 
-def _file_of(path: Path, rows: int, size: int, about: Provenance) -> pd.DataFrame:
-    return about.attach(frames.frame([{"file": str(path), "rows": rows, "bytes": size}]))
+def _file_of(path: Path, rows: int, about: Provenance) -> pd.DataFrame:
+    file = {"file": str(path), "rows": rows, "bytes": path.stat().st_size}
+    return about.attach(frames.frame([file]))

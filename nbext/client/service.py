@@ -151,7 +151,7 @@ class Service:
                         if not self.ours:
                             body = json.dumps(error.problem).encode() if error.problem else b""
                             said = Answer(error.status, {}, body, call.target)
-                            self._remember(said, call.operation, None, str(error))
+                            self._remember(said, call, failure=str(error))
                         raise
                     reading = self.decoded(came, want, call)
             waits = reading.id is not None or reading.state is State.RUNNING
@@ -174,7 +174,7 @@ class Service:
             reading = self._strangers_decoder.read(came, want, call.types, call, call.folder)
         except NbextError as error:
             answer = came.answer or Answer(came.status, came.headers, came.head, came.url)
-            self._remember(answer, call.operation, None, str(error))
+            self._remember(answer, call, failure=str(error))
             if isinstance(error, ProtocolError) and not isinstance(error, AmbiguousAnswer):
                 of_job = want is Want.SEGMENT
                 others = ("rows", "url", "poll") if of_job else ("rows",)
@@ -182,12 +182,11 @@ class Service:
                 roles = () if "%nbext set" in str(error) else others
                 self.advise(error, *["id"] * of_job, *roles)
             raise
-        self._remember(
-            came.answer or Answer(came.status, came.headers, b"", came.url),
-            call.operation,
-            reading,
-            "",
-        )
+        # No stranger has all fields of our answer by chance.
+        if self.ours is None and op.SegmentAnswer.__required_keys__ <= reading.said.keys():
+            self.ours = True
+        answer = came.answer or Answer(came.status, came.headers, b"", came.url)
+        self._remember(answer, call, reading)
         return reading
 
     def advise(self, error: ProtocolError, *roles: str) -> ProtocolError:
@@ -197,9 +196,10 @@ class Service:
         return error
 
     def _remember(
-        self, answer: Answer, operation: str, reading: Reading | None, failure: str
+        self, answer: Answer, call: Call, reading: Reading | None = None, failure: str = ""
     ) -> None:
-        self.last_answer = self._strangers_decoder.outline(answer, operation, reading, failure)
+        outline = self._strangers_decoder.outline
+        self.last_answer = outline(answer, call.operation, reading, failure)
         if scope := SCOPE.get():
             scope.remembered = True
 
@@ -315,6 +315,7 @@ def public(method: Callable[Concatenate[Any, P], R]) -> Callable[Concatenate[Any
 
 
 def _cleaned(error: NbextError, key: Secret) -> NbextError:
+    # In a frame of its own, which ends: tools print the locals of the one that raises.
     error.args = redacted(error.args, key)
     for name, value in vars(error).items():
         setattr(error, name, redacted(value, key))

@@ -6,7 +6,6 @@ import re
 import unicodedata
 from collections.abc import Callable
 
-from nbext.core import chains
 from nbext.core.rules import MAX_SEARCH_TERM, MAX_SYMBOL, SEGMENT_ID, is_whole
 from nbext.core.untrusted_text import shown
 from nbext.errors import ValidationError
@@ -41,19 +40,6 @@ def is_foreign_id(text: str) -> bool:
     """Say whether another service's id can be a part of a path, once percent-encoded."""
     # A path's . and .. are steps, however they are written.
     return 0 < len(text) <= MAX_ID and text not in (".", "..") and text.isprintable()
-
-
-def chain_as_sent(given: object, *, ours: bool) -> str:
-    """Return the chain as it goes out: our own service's name for it, or what was written to a remote."""
-    text = str(given) if type(given) is int else given
-    if not isinstance(text, str) or not chains.CHAIN_TEXT.match(text):
-        raise ValidationError.of(
-            "chain",
-            "chain",
-            f"{shown(text)} is not a chain. Allowed: {', '.join(chains.chain_names())}, or a chain id.",
-        )
-    # A remote may know chains that we do not.
-    return chains.chain_of(text).name if ours else text
 
 
 def is_symbol(given: object) -> bool:

@@ -59,15 +59,14 @@ class Target:
         ):
             yield file
 
-    def save(self, table: pd.DataFrame) -> int:
-        """Write a table that is in memory, as an export of its rows has it; return the size of the file."""
+    def save(self, table: pd.DataFrame) -> None:
+        """Write a table that is in memory, as an export of its rows has it."""
         with self.opened() as file:
             if self.kind == ".json":
                 _write_records(frames.records_of(table), file)
             else:
                 rows = frames.to_arrow(table, flat=True)
                 self.write(rows.schema, rows.to_batches(), file)
-            return file.tell()
 
     def write(self, schema: Any, batches: Iterable[Any], file: IO[bytes]) -> int:
         """Write batches as csv, json, parquet or arrow; return their rows."""
@@ -144,8 +143,8 @@ def _why_not(target: Target, endings: Sequence[str]) -> str:
     except FileNotFoundError:
         return ""
     # A link could lead the result out of the folder that the user sees.
-    if stat.S_ISDIR(mode) or stat.S_ISLNK(mode):
-        return f"it is a {'folder' if stat.S_ISDIR(mode) else 'link'}. Give a file name."
+    if kind := {stat.S_IFDIR: "folder", stat.S_IFLNK: "link"}.get(stat.S_IFMT(mode)):
+        return f"it is a {kind}. Give a file name."
     if not target.overwrite:
         raise FileExistsError
     return ""
