@@ -86,7 +86,7 @@ def _rows(url: str, segment: str, *, arrow: bool) -> Any:
     client._service.ours = arrow
     run = SegmentRun(client._service, "download_deadline", "csv", None, segment)
     run.learn(Reading(described))
-    return run.fetch(arrow=arrow)
+    return run.table(*run._rows(arrow=arrow))
 
 
 WAYS = {
