@@ -255,9 +255,18 @@ class Hostile:
         }
 
     def _counts(self, _: str, body: Any) -> tuple[int, Any]:
+        first = self.texts[0]
+        each = {
+            "words": first,
+            "asOf": {"block": 1, "timestamp": first},
+            "canonical": {"filters": {"chain": first}},
+            "chains": [first],
+            "warnings": self.texts,
+        }
         return 200, {
             "counts": [COUNT for _ in body["counts"]],
-            "segments": [{"warnings": self.texts}],
+            "segments": [each for _ in body["segments"]],
+            "fingerprint": "f",
         }
 
     def _errors(self, body: Any, *, counts: bool) -> list[dict[str, str]]:

@@ -8,7 +8,7 @@ from tests.browser.lab import expect
 
 FORM = "import nbext\nnbext.segment_form({'token': {'token': 'UNI'}})"
 BREAK = """from nbext.notebook.views import view
-view.MODULES[-1][1] = "export function mount() { throw new Error('broken on purpose'); }"
+view.SCRIPT = "export function mount() { throw new Error('broken on purpose'); }"
 """
 
 

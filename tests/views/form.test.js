@@ -232,6 +232,37 @@ test("an open line is built again only when fields begin or cease to fit it, and
   assert.doesNotMatch(line.editor.textContent, /JSON/);
 });
 
+test("of several faults the first field in the order of the line has the focus, and none where all of it is wrong", () => {
+  const specs = ["token", "balance", "since"].map((name) => ({
+    ...{ name, label: name, help: "", shape: "text", keys: [], picks: "", choices: [], examples: "" },
+    required: name === "token",
+  }));
+  const conditions = { token: { label: "Token", help: "", fields: specs } };
+  const link = new Link(new Model(), () => {});
+  const page = {
+    link,
+    shown: { opened: [1], spec: { conditions } },
+    act: () => h("button"),
+    moves: () => [],
+  };
+  const line = new Line(page, { id: 1 });
+  document.body.replaceChildren(line.el);
+  const goesTo = (token, ...wrong) => {
+    // What somebody is in is not overwritten.
+    document.activeElement.blur();
+    const errors = wrong.map((field) => ({ field, key: "", detail: "no" }));
+    const about = { id: 1, not: false, key: "token", label: "Token", words: "" };
+    line.update({ ...about, errors, fields: { token } });
+    line.focus(false, true);
+    return line.fields.find(({ input }) => input === document.activeElement).spec.name;
+  };
+  assert.equal(goesTo("UNI"), "balance");
+  assert.equal(goesTo("UNI", "since"), "since");
+  assert.equal(goesTo("UNI", "since", "token"), "token");
+  assert.equal(goesTo("", "since"), "token");
+  assert.equal(goesTo("UNI", "since", "novel"), "balance");
+});
+
 test("arrows go to the nearest in their direction, also to a short bar between long ones, and stay at an end", () => {
   const boxes = {
     long: [0, 0, 300, 10],

@@ -2,7 +2,8 @@
 import { JSDOM } from "jsdom";
 
 const { window } = new JSDOM("<!doctype html><body></body>");
-Object.assign(globalThis, { window, document: window.document });
+const { HTMLSelectElement } = window;
+Object.assign(globalThis, { window, document: window.document, HTMLSelectElement });
 // Without a layout nothing can be scrolled to.
 window.Element.prototype.scrollIntoView = () => {};
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from nbext.analysis.segments import Segment
+from nbext.analysis.segments import Segment, count_common
 from nbext.core.untrusted_text import html
 from nbext.notebook.forms.markup import bar_html, cells_html
 from nbext.notebook.results.numbers import short_text
@@ -110,14 +110,12 @@ def counted(
     contract = {kind: column["address"]}
     if column.get("chain"):
         contract["chain"] = column["chain"]
-    asked: list[tuple[dict[str, Any], str]] = [(dict(filters), operator)]
-    for edge in edges:
-        # The filter language takes no exponent.
-        low: Any = int(edge) if is_nft else f"{Decimal(edge):f}"
-        has = {kind: {**contract, bounded: {"min": low}}}
-        asked.append(({"all": [base.member(), has], **base.scope()}, "AND"))
-    answer = client.counts(asked, [[place] for place in range(len(asked))])
-    whole, *at_least = answer["counts"]
+    # The filter language takes no exponent.
+    bounds = ({"min": int(edge) if is_nft else f"{Decimal(edge):f}"} for edge in edges)
+    has = [{kind: {**contract, bounded: bound}, **base.scope()} for bound in bounds]
+    segments = [base, *(Segment(one, client=client) for one in has)]
+    common = count_common(segments, [[0], *([0, place] for place in range(1, len(segments)))])
+    whole, *at_least = common.counts
     ends = [*map(float, edges), math.inf]
     found: Bins = []
     for (start, end), (more, less) in zip(
@@ -133,8 +131,7 @@ def counted(
             name = f"{short_text(start)} to {short_text(end - is_nft)}"
         found.append({"name": name, "count": more - less})
     none = [{"name": "0", "count": whole - at_least[0]}] if whole > at_least[0] else []
-    notes = (answer.get("segments") or [{}])[0].get("warnings") or []
-    return [*none, *_trimmed(found)], list(map(str, notes))
+    return [*none, *_trimmed(found)], common.warnings
 
 
 def bars_html(bins: Bins, head: str) -> str:

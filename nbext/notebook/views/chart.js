@@ -5,26 +5,12 @@ import { h, put, stopAt, text, walk } from "./dom.js";
 /** @typedef {import("./link.js").Message} Message */
 
 // What a picture is drawn of. Anything else that a text could become is left out.
-const SHAPES = [
-  "svg",
-  "g",
-  "path",
-  "text",
-  "tspan",
-  "line",
-  "defs",
-  "linearGradient",
-  "stop",
-  "clipPath",
-  "rect",
-];
+const SHAPES = "svg g path text tspan line defs linearGradient stop clipPath rect".split(" ");
 
 /** @param {string} svg @returns {Element} */
 function picture(svg) {
-  const drawn = document.importNode(
-    new DOMParser().parseFromString(svg, "image/svg+xml").documentElement,
-    true,
-  );
+  const { documentElement } = new DOMParser().parseFromString(svg, "image/svg+xml");
+  const drawn = document.importNode(documentElement, true);
   // The form has them, above the chart.
   for (const one of drawn.querySelectorAll(".role-title")) one.remove();
   for (const one of drawn.querySelectorAll("*")) {
@@ -66,13 +52,8 @@ export class Chart {
     }
     stopAt(this.marks.length ? this.marks : [drawn]);
     const hint = "Press a cell, bar or point: its wallets open below, and their segment as a cell.";
-    this.note = h("div", { class: "nbext-note" }, hint);
-    this.el = h(
-      "div",
-      { class: "nbext-chart" },
-      h("div", { role: "group", "aria-label": title }, drawn),
-      this.note,
-    );
+    this.note = h("div", "nbext-note", hint);
+    this.el = h("div", "nbext-chart", h("div", { role: "group", "aria-label": title }, drawn), this.note);
     this.el.addEventListener("keydown", (event) => this.key(event));
     requestAnimationFrame(() => fit(/** @type {SVGGraphicsElement} */ (drawn)));
   }

@@ -2,7 +2,7 @@
 // The only place that makes elements: a stranger's text becomes text nodes, values and attributes alone.
 
 /** @typedef {string | Node | null | undefined | false} Inside */
-/** @typedef {Record<string, unknown> | null} Props  listeners are named `onclick` and so on */
+/** @typedef {Record<string, unknown> | string | null} Props  a class alone, or more; listeners are named `onclick` and so on */
 
 const PROPERTIES = ["value", "disabled", "hidden", "checked"];
 let made = 0;
@@ -14,7 +14,7 @@ let made = 0;
  */
 export function h(tag, props, ...inside) {
   const element = document.createElement(tag);
-  for (const [name, value] of Object.entries(props ?? {})) {
+  for (const [name, value] of Object.entries(typeof props === "string" ? { class: props } : (props ?? {}))) {
     if (typeof value === "function")
       element.addEventListener(name.slice(2), /** @type {EventListener} */ (value));
     else if (PROPERTIES.includes(name)) Object.assign(element, { [name]: value });
@@ -51,9 +51,13 @@ export function fill(parent, wanted) {
   });
 }
 
-/** A button. @param {string} label @param {(event: Event) => void} act @param {Props} [props] */
+/** A button. @param {string} label @param {(event: Event) => void} act @param {Record<string, unknown>} [props] */
 export const press = (label, act, props) =>
   h("button", { type: "button", class: "nbext-button", ...props, onclick: act }, label);
+
+/** @param {Props} props @param {string[][]} choices  a value each, and what is shown of it */
+export const select = (props, choices) =>
+  h("select", props, ...choices.map(([value, said]) => h("option", { value }, said)));
 
 /** An id that no other element of the page has. @param {string} prefix */
 export const unique = (prefix) => `${prefix}-${made++}`;
@@ -73,7 +77,8 @@ export function stopAt(all, one = all.find((each) => each.getAttribute("tabindex
   for (const each of all) put(each, "tabindex", each === stop ? 0 : -1);
 }
 
-const ARROWS = /** @type {Record<string, [number, number]>} */ ({
+/** How far each goes to the right and down. */
+export const ARROWS = /** @type {Record<string, [number, number]>} */ ({
   ArrowRight: [1, 0],
   ArrowLeft: [-1, 0],
   ArrowDown: [0, 1],
@@ -117,16 +122,20 @@ function nearest(from, [right, down], all) {
   return found;
 }
 
+/** The element that fits a selector, and is or has inside what an event is of. @param {Event} event @param {string} selector */
+export const around = (event, selector) =>
+  /** @type {HTMLElement | null} */ (/** @type {Element} */ (event.target).closest(selector));
+
 /** Whether an element can have the focus. @param {HTMLElement} one */
 export const usable = (one) =>
   one.isConnected && !(/** @type {HTMLButtonElement} */ (one).disabled) && one.getClientRects().length > 0;
 
 /** @param {string} what @returns {Promise<boolean>} whether this page may copy */
-export function copied(what) {
-  return navigator.clipboard
-    ? navigator.clipboard.writeText(what).then(
-        () => true,
-        () => false,
-      )
-    : Promise.resolve(false);
+export async function copied(what) {
+  try {
+    await navigator.clipboard.writeText(what);
+    return true;
+  } catch {
+    return false;
+  }
 }

@@ -1,7 +1,7 @@
 // @ts-check
 // Draws forms: their title, groups of parts, text, fields, buttons and a bar. What is wrong with a field is said to
 // screen readers, too, and where what has the focus is switched off or hidden, the focus goes to what is next to it.
-import { active, fill, h, press, put, stopAt, text, unique, usable, walk } from "./dom.js";
+import { active, around, fill, h, press, put, select, stopAt, text, unique, usable, walk } from "./dom.js";
 
 /** @typedef {import("./link.js").Link} Link */
 /** @typedef {import("./link.js").Message} Message */
@@ -16,7 +16,7 @@ export class Group {
   constructor(link, _, shown, make) {
     this.link = link;
     this.make = make;
-    this.el = h("div", { class: shown.classes });
+    this.el = h("div", shown.classes);
     this.inside = this.el;
     this.members(shown.members);
   }
@@ -40,11 +40,8 @@ export class Form extends Group {
   constructor(link, id, shown, make) {
     super(link, id, { ...shown, members: [] }, make);
     this.inside = h("div");
-    this.el.append(
-      h("div", { class: "nbext-title", role: "heading", "aria-level": 2 }, shown.title),
-      h("div", { class: "nbext-note nbext-hint" }, shown.hint),
-      this.inside,
-    );
+    const title = h("div", { class: "nbext-title", role: "heading", "aria-level": 2 }, shown.title);
+    this.el.append(title, h("div", "nbext-note nbext-hint", shown.hint), this.inside);
     this.members(shown.members);
   }
 }
@@ -55,11 +52,9 @@ export class Html {
   constructor(link, id, shown) {
     this.link = link;
     this.id = id;
-    this.el = h("div", {
-      class: shown.classes,
-      onclick: (/** @type {MouseEvent} */ { target }) => this.press(/** @type {Element} */ (target)),
-      onkeydown: (/** @type {KeyboardEvent} */ event) => this.key(event),
-    });
+    this.el = h("div", shown.classes);
+    this.el.onclick = (event) => this.press(event);
+    this.el.onkeydown = (event) => this.key(event);
     /** @type {HTMLElement[]} */
     this.buttons = [];
     this.update(shown);
@@ -77,9 +72,9 @@ export class Html {
     if (held) (pressed ?? this.buttons[0])?.focus();
   }
 
-  /** @param {Element} target */
-  press(target) {
-    const button = target.closest("tr")?.querySelector("button");
+  /** @param {MouseEvent} event */
+  press(event) {
+    const button = around(event, "tr")?.querySelector("button");
     if (button) this.link.send(this.id, "press", { at: button.dataset.at });
   }
 
@@ -100,11 +95,11 @@ export class Status {
   /** @param {Link} link @param {number} id @param {Message} shown */
   constructor(link, id, shown) {
     this.said = h("div");
-    this.seconds = h("span", { class: "nbext-note" });
+    this.seconds = h("span", "nbext-note");
     this.stop = press("", () => link.send(id, this.shown.running ? "cancel" : "again"));
     this.bar = h("progress", { "aria-label": "Progress" });
     // As in a row of buttons the focus goes on where this one is hidden.
-    this.el = h("div", { class: "nbext-row nbext-status" }, this.bar, this.said, this.seconds, this.stop);
+    this.el = h("div", "nbext-row nbext-status", this.bar, this.said, this.seconds, this.stop);
     /** @type {Message} */
     this.shown = {};
     this.timer = 0;
@@ -172,17 +167,9 @@ export class Field {
     /** @type {Record<string, Input>} */
     this.inputs = Object.fromEntries(keys.map((/** @type {string} */ key) => [key, this.made(key)]));
     this.input = this.inputs[keys[0]];
-    this.pair = h(
-      "div",
-      { class: "nbl-pair" },
-      ...keys.map((/** @type {string} */ key) => this.labelled(key)),
-    );
-    this.el = h(
-      "div",
-      { class: "nbext-field", style: spec.width && `width: ${spec.width}` },
-      this.pair,
-      this.below,
-    );
+    this.pair = h("div", "nbl-pair", ...keys.map((/** @type {string} */ key) => this.labelled(key)));
+    this.el = h("div", "nbext-field", this.pair, this.below);
+    this.el.style.width = spec.width ?? "";
     this.update(spec);
   }
 
@@ -195,8 +182,8 @@ export class Field {
   labelled(key) {
     const label = h("span", { title: this.named(key) }, this.named(key));
     return this.check
-      ? h("label", { class: "nbext-check" }, this.input, label)
-      : h("label", { class: "nbext-labelled" }, label, this.inputs[key]);
+      ? h("label", "nbext-check", this.input, label)
+      : h("label", "nbext-labelled", label, this.inputs[key]);
   }
 
   /** @param {string} key @returns {Input} */
@@ -206,11 +193,7 @@ export class Field {
     if (this.check) return h("input", { ...common, type: "checkbox", oninput: () => this.sent() });
     // What a list may hold is typed.
     if (spec.choices.length && spec.shape !== "list")
-      return h(
-        "select",
-        { ...common, onchange: () => this.sent() },
-        ...spec.choices.map((/** @type {[string, string]} */ [value, said]) => h("option", { value }, said)),
-      );
+      return select({ ...common, onchange: () => this.sent() }, spec.choices);
     const placeholder = (key ? spec.examples[key] : spec.examples) || null;
     const typed = {
       ...common,

@@ -1,6 +1,6 @@
 // @ts-check
 // How values are spread, in the bins that `forms/distribution.py` makes: bars that filter.
-import { h } from "./dom.js";
+import { around, h } from "./dom.js";
 import { count, instant, plainNumber } from "./numbers.js";
 
 /** @typedef {import("./source.js").Bounds} Bounds */
@@ -42,37 +42,22 @@ export function histogram(bars, held, filter) {
   const named = bars[0].text !== undefined;
   const drawn = bars.map(({ name, count: number, text, min }, at) => {
     const isMissing = text === undefined && min === undefined;
-    const inner = h("i", null);
     const lies = named && !isMissing;
+    const inner = h("i");
+    // Not as an attribute, which the policy of a page from disk forbids.
     inner.style[lies ? "width" : "height"] = `${number ? Math.max(6, (100 * number) / most) : 0}%`;
-    return h(
-      "span",
-      {
-        class: isMissing ? "nbt-bar nbt-missing" : "nbt-bar",
-        title: `${name}: ${count(number)}`,
-        "data-bar": isMissing ? null : at,
-      },
-      inner,
-      lies ? h("small", null, name) : null,
-    );
+    const kind = isMissing ? "nbt-bar nbt-missing" : "nbt-bar";
+    const props = { class: kind, title: `${name}: ${count(number)}`, "data-bar": isMissing ? null : at };
+    return h("span", props, inner, lies && h("small", null, name));
   });
   const spoken = bars.map((bar) => `${bar.name}: ${count(bar.count)}`).join("; ");
-  const box = h(
-    "div",
-    { class: named ? "nbt-bars nbt-names" : "nbt-bars", role: "img", "aria-label": spoken },
-    ...drawn,
-  );
-  const at = (/** @type {Event} */ event) =>
-    Number(
-      /** @type {HTMLElement} */ (/** @type {Element} */ (event.target).closest("[data-bar]"))?.dataset.bar ??
-        -1,
-    );
+  const box = h("div", { role: "img", "aria-label": spoken }, ...drawn);
+  box.className = named ? "nbt-bars nbt-names" : "nbt-bars";
+  const at = (/** @type {Event} */ event) => Number(around(event, "[data-bar]")?.dataset.bar ?? -1);
   const mark = () => {
+    const [first, last] = [Math.min(from, to), Math.max(from, to)];
     for (const [i, bar] of drawn.entries())
-      bar.classList.toggle(
-        "nbt-brushed",
-        from < 0 ? isTaken(bars[i], held) : i >= Math.min(from, to) && i <= Math.max(from, to),
-      );
+      bar.classList.toggle("nbt-brushed", from < 0 ? isTaken(bars[i], held) : first <= i && i <= last);
   };
   mark();
   box.onpointerdown = (event) => {

@@ -1,8 +1,8 @@
 // @ts-check
 // A part of a query, and a line of it: one condition, or the options of all. A line shows words, and where it is edited
 // a sentence of its fields. What is empty and not asked for first is folded below "+ more".
-import { active, h, press, put, text } from "./dom.js";
-import { Field as FormField } from "./form.js";
+import { ARROWS, active, h, press, put, select, text } from "./dom.js";
+import { Field } from "./form.js";
 import { Picker } from "./picker.js";
 
 /** @typedef {import("./lines.js").Lines} Lines */
@@ -31,11 +31,11 @@ export class Part {
     this.id = id;
     this.around = 0;
     this.not = press("NOT", () => page.send("negate", { id }), { class: "nbext-button nbl-not" });
-    this.counted = h("span", { class: "nbl-count" });
+    this.counted = h("span", "nbl-count");
     this.errors = h("div", { class: "nbext-error", role: "alert" });
     // How the group around it joins it with what is before it.
     this.join = press("", () => page.send("join", { id: this.around }), { class: "nbext-button nbl-join" });
-    this.between = h("div", { class: "nbl-between" }, this.join);
+    this.between = h("div", "nbl-between", this.join);
   }
 
   /** Says what is wrong with it, but for what its fields say. @param {any} node @param {(string | undefined)[]} [held] */
@@ -50,34 +50,23 @@ export class Line extends Part {
   /** @param {Lines} page @param {Node} node */
   constructor(page, { id }) {
     super(page, id);
-    /** @type {Field[]} */
+    /** @type {LineField[]} */
     this.fields = [];
     /** @type {HTMLElement | null} */
     this.editor = null;
     this.asFields = false;
-    this.kind = h("span", { class: "nbl-kind" });
-    this.words = h("span", { class: "nbl-words" });
-    this.summary = h(
-      "button",
-      { type: "button", class: "nbl-summary", onclick: () => this.toggle() },
-      this.kind,
-      this.words,
-    );
-    this.remove = press("\u00d7", () => page.send("remove", { id }), {
-      class: "nbext-button nbl-remove",
-      title: "Remove",
-    });
+    this.kind = h("span", "nbl-kind");
+    this.words = h("span", "nbl-words");
+    this.summary = press("", () => this.toggle(), { class: "nbl-summary" });
+    this.summary.append(this.kind, this.words);
+    const cross = { class: "nbext-button nbl-remove", title: "Remove" };
+    this.remove = press("\u00d7", () => page.send("remove", { id }), cross);
     // The options of all conditions are always there.
     this.isOwn = id > 0;
-    const head = h(
-      "div",
-      { class: "nbl-head", onkeydown: (/** @type {KeyboardEvent} */ event) => this.key(event) },
-      this.isOwn && this.not,
-      this.summary,
-      this.isOwn && this.counted,
-      this.isOwn && this.remove,
-    );
-    this.el = h("div", { class: "nbl-row" }, head, this.errors);
+    const inside = this.isOwn ? [this.not, this.summary, this.counted, this.remove] : [this.summary];
+    const head = h("div", "nbl-head", ...inside);
+    head.onkeydown = (event) => this.key(event);
+    this.el = h("div", "nbl-row", head, this.errors);
   }
 
   toggle() {
@@ -88,7 +77,7 @@ export class Line extends Part {
 
   /** @param {KeyboardEvent} event */
   key(event) {
-    const by = { ArrowUp: -1, ArrowDown: 1 }[event.key];
+    const by = ARROWS[event.key]?.[1];
     if (by && !event.altKey) {
       const all = [...this.page.el.querySelectorAll(".nbl-summary")];
       /** @type {HTMLElement | undefined} */ (all[all.indexOf(this.summary) + by])?.focus();
@@ -133,27 +122,16 @@ export class Line extends Part {
     const about = this.isOwn ? conditions[node.key] : scope;
     this.asFields = Boolean(node.fields);
     this.fields = node.fields
-      ? about.fields.map((/** @type {Spec} */ spec) => new Field(page, id, spec))
+      ? about.fields.map((/** @type {Spec} */ spec) => new LineField(page, id, spec))
       : [];
     const help = node.fields ? about.help : "No form fits this condition: change it in the JSON of all.";
-    this.editor = h(
-      "fieldset",
-      {
-        class: "nbl-editor",
-        "aria-label": node.label,
-        onkeydown: (/** @type {KeyboardEvent} */ event) => this.typed(event),
-      },
-      help && h("div", { class: "nbext-help" }, help),
-      folded(this.fields, node.fields ?? {}),
-      h(
-        "div",
-        { class: "nbext-actions" },
-        press("Done", () => this.close()),
-        ...(this.isOwn
-          ? [page.act(id, "Or \u2026", "either"), page.act(id, "Group", "wrap"), ...page.moves(id)]
-          : []),
-      ),
-    );
+    const acts = [press("Done", () => this.close())];
+    if (this.isOwn)
+      acts.push(page.act(id, "Or \u2026", "either"), page.act(id, "Group", "wrap"), ...page.moves(id));
+    const actions = h("div", "nbext-actions", ...acts);
+    const inside = [help && h("div", "nbext-help", help), folded(this.fields, node.fields ?? {}), actions];
+    this.editor = h("fieldset", { class: "nbl-editor", "aria-label": node.label }, ...inside);
+    this.editor.onkeydown = (event) => this.typed(event);
     this.el.append(this.editor);
   }
 
@@ -171,22 +149,23 @@ export class Line extends Part {
     this.summary.focus();
   }
 
-  /** @param {boolean} [keep] @param {string} [name] */
-  focus(keep, name) {
+  /** @param {boolean} [keep] @param {boolean} [wrong]  to a field that is wrong, unless all of the line is */
+  focus(keep, wrong) {
     if (keep || !this.fields.length) {
       this.summary.focus();
       return;
     }
-    const named = name && this.fields.find((one) => one.spec.name === name);
-    const empty = this.fields.find((one) => one.spec.required && !one.input.value);
+    const isWrong = (/** @type {LineField} */ { el }) =>
+      wrong && !this.errors.textContent && el.classList.contains("nbl-wrong");
+    const empty = this.fields.find((one) => isWrong(one) || (one.spec.required && !one.input.value));
     const next = this.fields.find((one) => !one.spec.required && one.input.localName !== "select");
-    const field = named || empty || next || this.fields[0];
+    const field = empty || next || this.fields[0];
     field.unfold();
     field.input.focus();
   }
 }
 
-/** The fields, of which those that are empty and not asked for first are folded. @param {Field[]} fields @param {Record<string, any>} held */
+/** The fields, of which those that are empty and not asked for first are folded. @param {LineField[]} fields @param {Record<string, any>} held */
 function folded(fields, held) {
   const first = [
     fields[0],
@@ -195,13 +174,13 @@ function folded(fields, held) {
   ];
   const shown = fields.filter((one) => one.spec.required || one.spec.name in held || first.includes(one));
   const rest = fields.filter((one) => !shown.includes(one)).map((one) => one.el);
-  const inside = h("div", { class: "nbl-fields" }, ...rest);
-  const more = rest.length > 0 && h("details", { class: "nbl-more" }, h("summary", null, "+ more"), inside);
-  return h("div", { class: "nbl-fields" }, ...shown.map((one) => one.el), more);
+  const inside = h("div", "nbl-fields", ...rest);
+  const more = rest.length > 0 && h("details", "nbl-more", h("summary", null, "+ more"), inside);
+  return h("div", "nbl-fields", ...shown.map((one) => one.el), more);
 }
 
 /** A field of a line. */
-export class Field extends FormField {
+class LineField extends Field {
   /** @param {Lines} page @param {number} id @param {Spec} spec */
   constructor(page, id, spec) {
     super(page.link, id, { ...spec, label: spec.label + (spec.required ? " *" : "") });
@@ -209,14 +188,9 @@ export class Field extends FormField {
     /** @type {string | undefined} */
     this.chain = undefined;
     this.el.className = "nbl-field";
-    this.bounds =
-      spec.keys.includes("min") && spec.keys.includes("max")
-        ? h(
-            "select",
-            { "aria-label": `${this.spec.label}, how`, onchange: () => this.bounded() },
-            ...SIGNS.map(([value, said]) => h("option", { value }, said)),
-          )
-        : null;
+    const how = { "aria-label": `${this.spec.label}, how`, onchange: () => this.bounded() };
+    const bounded = spec.keys.includes("min") && spec.keys.includes("max");
+    this.bounds = bounded ? select(how, SIGNS) : null;
     if (this.bounds) this.pair.prepend(this.bounds);
     if (spec.picks === "time") this.times();
     else if (spec.picks || (spec.shape === "list" && spec.choices.length)) this.picks();
@@ -270,7 +244,7 @@ export class Field extends FormField {
         "aria-label": `${this.named(key)}, as a date`,
         onchange: (/** @type {any} */ event) => this.put(key, event.target.value),
       });
-      this.below.before(h("div", { class: "nbext-actions" }, ...presets, day));
+      this.below.before(h("div", "nbext-actions", ...presets, day));
     }
   }
 

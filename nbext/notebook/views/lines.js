@@ -15,14 +15,14 @@ export class Lines {
     this.link = link;
     this.id = id;
     this.shown = shown;
-    /** @type {Map<number, Line | Group>} */
+    /** @type {Map<number, Line | LineGroup>} */
     this.parts = new Map();
     this.undo = press("Undo", () => this.send("undo"));
     this.redo = press("Redo", () => this.send("redo"));
     this.words = h("span", { role: "status" });
     // Undo is at the left, where a line has its NOT: the second click of a double click on Remove falls beside it.
     const undo = press("Undo", () => this.send("undo"));
-    this.gone = h("div", { class: "nbl-head nbl-removed" }, undo, this.words);
+    this.gone = h("div", "nbl-head nbl-removed", undo, this.words);
     this.list = h("div");
     // How many wallets match, what Python says of each condition, the JSON, and what inserts the cell.
     const [counting, funnel, sample, json, ...insert] = shown.members.map(
@@ -42,21 +42,13 @@ export class Lines {
         from.focus();
         from.select();
       });
-    const actions = h(
-      "div",
-      { class: "nbext-actions" },
-      copy("Copy JSON", json.querySelector("textarea")),
-      shown.tree.cell && copy("Copy cell", this.cell),
-      ...insert,
-      said,
-    );
-    const beside = h("div", { class: "nbl-beside" }, counting, funnel, sample, json, actions, this.cell);
-    this.el = h(
-      "div",
-      { class: "nbl", onkeydown: (/** @type {KeyboardEvent} */ event) => this.key(event) },
-      h("div", { class: "nbl-main" }, h("div", { class: "nbext-actions" }, this.undo, this.redo), this.list),
-      beside,
-    );
+    const copies = [copy("Copy JSON", json.querySelector("textarea"))];
+    if (shown.tree.cell) copies.push(copy("Copy cell", this.cell));
+    const actions = h("div", "nbext-actions", ...copies, ...insert, said);
+    const main = h("div", "nbl-main", h("div", "nbext-actions", this.undo, this.redo), this.list);
+    const beside = h("div", "nbl-beside", counting, funnel, sample, json, actions, this.cell);
+    this.el = h("div", "nbl", main, beside);
+    this.el.onkeydown = (event) => this.key(event);
     this.update(shown);
   }
 
@@ -97,15 +89,15 @@ export class Lines {
   }
 
   /** @param {Message} message */
-  told({ to, goto, field, keep }) {
+  told({ to, goto, wrong, keep }) {
     if (!to && !this.el.closest(".nbext-form")?.contains(active(this.el))) return;
     const part = this.parts.get(Number(goto));
     if (goto === "removed") this.gone.querySelector("button")?.focus();
     else if (part) {
       if (part instanceof Line && !keep && !this.shown.opened.includes(goto)) this.open([Number(goto)]);
-      part.focus(keep, field);
+      part.focus(keep, wrong);
     } else {
-      const top = /** @type {Group} */ (this.parts.get(this.shown.tree.root.id));
+      const top = /** @type {LineGroup} */ (this.parts.get(this.shown.tree.root.id));
       top.add.input.focus();
     }
   }
@@ -116,12 +108,11 @@ export class Lines {
    */
   search(kinds, entries, term, chain, done, wanted) {
     const own = entries.filter((one) => one.label.toLowerCase().includes(term.toLowerCase()));
-    const ask = () => this.link.ask(this.id, "search", { kinds, term, chain });
     if (!kinds.length) done({ found: own });
     else
       this.link.later("search", async () => {
         if (!wanted()) return;
-        const { found, error } = await ask();
+        const { found, error } = await this.link.ask(this.id, "search", { kinds, term, chain });
         done({ found: [...found, ...own], error });
       });
   }
@@ -147,18 +138,15 @@ export class Lines {
     this.cell.value = tree.cell;
     /** @type {Set<number>} */
     const seen = new Set();
-    fill(
-      this.list,
-      [tree.scope, tree.root].map((node) => this.part(node, seen).el),
-    );
+    fill(this.list, [this.part(tree.scope, seen).el, this.part(tree.root, seen).el]);
     for (const id of this.parts.keys()) if (!seen.has(id)) this.parts.delete(id);
     this.lineCounts();
   }
 
-  /** The part of a node as it is now. @param {any} node @param {Set<number>} seen @returns {Line | Group} */
+  /** The part of a node as it is now. @param {any} node @param {Set<number>} seen @returns {Line | LineGroup} */
   part(node, seen) {
     seen.add(node.id);
-    const part = this.parts.get(node.id) ?? new (node.members ? Group : Line)(this, node);
+    const part = this.parts.get(node.id) ?? new (node.members ? LineGroup : Line)(this, node);
     this.parts.set(node.id, part);
     part.update(node, seen);
     return part;
@@ -174,33 +162,19 @@ export class Lines {
   }
 }
 
-class Group extends Part {
+class LineGroup extends Part {
   /** @param {Lines} page @param {any} node */
   constructor(page, { id }) {
     super(page, id);
     const top = id === page.shown.tree.root.id;
     this.top = top;
     this.legend = h("legend", { class: top ? "nbext-label" : "nbl-legend" });
-    const head = h(
-      "div",
-      { class: "nbext-actions" },
-      this.not,
-      page.act(id, "Ungroup", "unwrap"),
-      ...page.moves(id),
-      page.act(id, "Remove", "remove"),
-      this.counted,
-    );
+    const [apart, remove] = [page.act(id, "Ungroup", "unwrap"), page.act(id, "Remove", "remove")];
+    const head = h("div", "nbext-actions", this.not, apart, ...page.moves(id), remove, this.counted);
     this.members = h("div");
     this.add = new Adder(page, id, top);
-    this.el = h(
-      "fieldset",
-      { class: top ? "nbl-top" : "nbl-group" },
-      this.legend,
-      !top && head,
-      this.errors,
-      this.members,
-      this.add.el,
-    );
+    const inside = [!top && head, this.errors, this.members, this.add.el];
+    this.el = h("fieldset", top ? "nbl-top" : "nbl-group", this.legend, ...inside);
   }
 
   /** @param {any} node @param {Set<number>} seen */
@@ -239,25 +213,20 @@ class Adder {
         if (one.required && ["token", "collection"].includes(one.picks)) asks[one.picks] ??= [name, one.name];
     /** @type {[string, any][]} */
     const offers = Object.entries({ ...conditions, ...groups });
-    const entries = offers.map(([key, one]) => ({
-      key,
-      value: "",
-      label: one.label ?? one,
-      name: one.help ?? "a group",
-    }));
-    // What was not picked is no part of the query, and must not look like one.
+    const entries = offers.map(([key, one]) => {
+      return { key, value: "", label: one.label ?? one, name: one.help ?? "a group" };
+    });
     this.input = h("input", {
       type: "text",
       class: "nbl-add",
       autocomplete: "off",
       spellcheck: "false",
-      onblur: () => {
-        this.input.value = "";
-      },
       "aria-label": top ? "+ Add" : "+ Add to this group",
       placeholder: "+ Add: symbol, condition, saved query",
       title: "Type a token's or a collection's symbol, a condition, or the name of a saved query",
     });
+    // What was not picked is no part of the query, and must not look like one.
+    this.input.onblur = () => Object.assign(this.input, { value: "" });
     const box = new Picker(
       this.input,
       (done, wanted) => {
@@ -270,6 +239,6 @@ class Adder {
         page.send("add", { into, key: condition, value: key ? {} : field ? { [field]: value } : value });
       },
     );
-    this.el = h("div", { class: "nbl-adder" }, this.input, box.list);
+    this.el = h("div", "nbl-adder", this.input, box.list);
   }
 }

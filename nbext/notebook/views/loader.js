@@ -4,27 +4,15 @@ globalThis.nbextViews ??= new Map();
 const loaded = globalThis.nbextViews;
 const WAITS = "A cell is running; waiting for it. Without a kernel, run this cell for the live view.";
 
-function link(modules) {
-  const urls = new Map();
-  for (const [name, text] of modules) {
-    const linked = text.replace(
-      /(from ")\.\/([\w.]+)(")/g,
-      (_, before, file, after) => before + urls.get(file) + after,
-    );
-    urls.set(
-      name,
-      URL.createObjectURL(new Blob([`${linked}\n//# sourceURL=nbext/${name}`], { type: "text/javascript" })),
-    );
-  }
-  return import(urls.get(modules.at(-1)[0]));
-}
-
 function ask(model) {
   return new Promise((resolve, reject) => {
     const heard = (message) => {
       if (message?.op !== "code") return;
       model.off("msg:custom", heard);
-      link(message.modules).then((app) => resolve({ app, css: message.css }), reject);
+      const script = new Blob([`${message.script}\n//# sourceURL=nbext/views.js`], {
+        type: "text/javascript",
+      });
+      import(URL.createObjectURL(script)).then((app) => resolve({ app, css: message.css }), reject);
     };
     model.on("msg:custom", heard);
     model.send({ op: "code" });

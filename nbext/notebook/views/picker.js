@@ -1,6 +1,6 @@
 // @ts-check
 // A text input with what fits below it: arrows choose, Enter picks, Escape closes.
-import { active, h, put, unique } from "./dom.js";
+import { ARROWS, active, h, put, unique } from "./dom.js";
 
 /** @typedef {{ kind?: string, key?: string, value: string, label: string, name?: string, marks?: [string, string][], holders?: string }} Item */
 /** @typedef {(found: { found: Item[], error?: string }) => void} Done */
@@ -22,20 +22,12 @@ export class Picker {
     this.asks = 0;
     this.waits = false;
     this.wanted = false;
-    this.list = h("div", {
-      role: "listbox",
-      class: "nbl-options",
-      hidden: true,
-      id: unique("nbl-options"),
-      "aria-label": "Suggestions",
-    });
-    for (const [name, value] of Object.entries({
-      role: "combobox",
-      "aria-expanded": "false",
-      "aria-autocomplete": "list",
-      "aria-controls": this.list.id,
-    }))
-      put(input, name, value);
+    const props = { role: "listbox", id: unique("nbl-options"), "aria-label": "Suggestions" };
+    this.list = h("div", { ...props, class: "nbl-options", hidden: true });
+    put(input, "role", "combobox");
+    put(input, "aria-expanded", "false");
+    put(input, "aria-autocomplete", "list");
+    put(input, "aria-controls", this.list.id);
     input.addEventListener("input", () => this.ask());
     input.addEventListener("focus", () => this.ask());
     input.addEventListener("blur", () => {
@@ -65,30 +57,21 @@ export class Picker {
     this.waits = false;
     if (active(this.input) !== this.input) return;
     this.items = items;
-    const rows = items.map((one, at) =>
-      h(
+    const rows = items.map((one, at) => {
+      const title = `${one.label} ${one.name || ""}`;
+      const props = { role: "option", id: `${this.list.id}-${at}`, "aria-selected": "false", title };
+      return h(
         "div",
-        {
-          role: "option",
-          class: "nbl-option",
-          id: `${this.list.id}-${at}`,
-          "aria-selected": "false",
-          title: `${one.label} ${one.name || ""}`,
-          onclick: () => this.take(at),
-        },
-        h("span", { class: "nbl-symbol" }, one.label),
-        h("span", { class: "nbl-name" }, one.name || ""),
-        ...(one.marks ?? []).map(([kind, words]) =>
-          h("span", { class: `nbext-mark nbext-mark-${kind}` }, words),
-        ),
-        one.kind === "token" || one.kind === "collection" ? h("span", { class: "nbl-of" }, one.kind) : null,
-        one.holders ? h("span", { class: "nbl-holders" }, one.holders) : null,
-      ),
-    );
-    if (error)
-      rows.push(
-        h("div", { class: "nbl-option nbext-error", role: "option", "aria-disabled": "true" }, error),
+        { ...props, class: "nbl-option", onclick: () => this.take(at) },
+        h("span", "nbl-symbol", one.label),
+        h("span", "nbl-name", one.name),
+        ...(one.marks ?? []).map(([kind, words]) => h("span", `nbext-mark nbext-mark-${kind}`, words)),
+        ["token", "collection"].includes(one.kind ?? "") && h("span", "nbl-of", one.kind),
+        one.holders && h("span", "nbl-holders", one.holders),
       );
+    });
+    const wrong = { class: "nbl-option nbext-error", role: "option", "aria-disabled": "true" };
+    if (error) rows.push(h("div", wrong, error));
     this.list.replaceChildren(...rows);
     this.list.hidden = rows.length === 0;
     put(this.input, "aria-expanded", String(rows.length > 0));
@@ -128,7 +111,7 @@ export class Picker {
 
   /** @param {KeyboardEvent} event */
   key(event) {
-    const by = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+    const by = ARROWS[event.key]?.[1];
     const open = !this.list.hidden;
     if (by && open) this.move((this.at + by + this.items.length) % this.items.length);
     else if (event.key === "Escape" && open) this.close();

@@ -1,7 +1,7 @@
 // @ts-check
 // A table over a source: the rows and columns in sight are drawn, in one scroll. Search, two bounds of the active column,
 // actions, and the grid, in which arrows move, are its five stops of the Tab key.
-import { active, copied, h, press, put, stopAt, text, unique, walk } from "./dom.js";
+import { ARROWS, active, around, copied, fill, h, press, put, stopAt, text, unique, walk } from "./dom.js";
 import { grows, histogram } from "./histogram.js";
 import { count, grouped, shareText, sixDigits } from "./numbers.js";
 
@@ -13,7 +13,7 @@ const HEIGHT = 26;
 const TALLEST = 8_000_000; // px: browsers draw no element that is much taller
 const NEAR = 100;
 const WIDTHS = { number: 140, address: 172, text: 170, time: 178, flag: 90 };
-const TYPING = 250;
+const PAUSE = 250; // ms without a key before what is typed is asked
 
 /** @param {string} exact @param {import("./source.js").Column} column */
 function numberText(exact, { share, id }) {
@@ -60,53 +60,25 @@ export class Table {
       this.asked.search = this.search.value = "";
       this.renew();
     });
-    this.tools = h(
-      "div",
-      {
-        class: "nbext-actions",
-        role: "toolbar",
-        "aria-label": "Table",
-        onkeydown: (/** @type {KeyboardEvent} */ event) => walk(event, this.buttons),
-      },
-      this.pin,
-      this.hide,
-      this.all,
-      this.clear,
-      ...actions,
-    );
+    this.tools = h("div", { class: "nbext-actions", role: "toolbar", "aria-label": "Table" });
+    this.tools.append(this.pin, this.hide, this.all, this.clear, ...actions);
+    this.tools.addEventListener("keydown", (event) => walk(event, this.buttons));
     this.about = h("span");
     this.copied = h("span", { role: "status" });
     this.body = h("div", { class: "nbt-body", role: "rowgroup" });
     this.line = h("div", { class: "nbt-line nbt-heads", role: "row", "aria-rowindex": 1 });
-    this.canvas = h(
-      "div",
-      { class: "nbt-canvas", role: "none" },
-      h("div", { class: "nbt-top", role: "rowgroup" }, this.line),
-      this.body,
-    );
-    this.grid = h(
-      "div",
-      {
-        class: "nbt-scroll mathjax_ignore tex2jax_ignore",
-        role: "grid",
-        "aria-label": "Rows",
-        "aria-multiselectable": "false",
-        onscroll: () => this.draw(),
-        onkeydown: (/** @type {KeyboardEvent} */ event) => this.key(event),
-        onclick: (/** @type {MouseEvent} */ event) => this.click(event),
-      },
-      this.canvas,
-    );
+    const top = h("div", { class: "nbt-top", role: "rowgroup" }, this.line);
+    this.canvas = h("div", { class: "nbt-canvas", role: "none" }, top, this.body);
+    const grid = { role: "grid", "aria-label": "Rows", "aria-multiselectable": "false" };
+    this.grid = h("div", { ...grid, class: "nbt-scroll mathjax_ignore tex2jax_ignore" }, this.canvas);
+    this.grid.onscroll = () => this.draw();
+    this.grid.onkeydown = (event) => this.key(event);
+    this.grid.onclick = (event) => this.click(event);
     // Of three rows there is no empty box below: so much are the headings, the edges and a scroll bar.
     this.grid.style.maxHeight = `${Math.max(1, source.total) * HEIGHT + 94}px`;
-    this.el = h(
-      "div",
-      { class: "nbt" },
-      h("div", { class: "nbext-actions" }, this.status, this.search, this.min, this.max, this.error),
-      this.tools,
-      h("div", { class: "nbext-note nbt-about" }, this.about, " ", this.copied),
-      this.grid,
-    );
+    const filters = h("div", "nbext-actions", this.status, this.search, this.min, this.max, this.error);
+    const about = h("div", "nbext-note nbt-about", this.about, " ", this.copied);
+    this.el = h("div", "nbt", filters, this.tools, about, this.grid);
     this.seen = new ResizeObserver(() => this.draw());
     this.seen.observe(this.grid);
     this.el.inert = !source.columns.length; // no cell for a key to move to
@@ -125,60 +97,43 @@ export class Table {
       clearTimeout(timer);
       act();
     };
-    return h("input", {
-      type: "text",
-      "aria-label": label,
-      placeholder: label.toLowerCase(),
-      class: "nbt-field",
-      onkeydown: (/** @type {KeyboardEvent} */ event) => {
-        if (event.key === "Enter") now();
-      },
-      oninput: () => {
-        clearTimeout(timer);
-        timer = window.setTimeout(act, TYPING);
-      },
-    });
+    const props = { "aria-label": label, placeholder: label.toLowerCase() };
+    const input = h("input", { ...props, type: "text", class: "nbt-field" });
+    input.onkeydown = ({ key }) => {
+      if (key === "Enter") now();
+    };
+    input.oninput = () => {
+      clearTimeout(timer);
+      timer = window.setTimeout(act, PAUSE);
+    };
+    return input;
   }
 
   /** @param {number} at @returns {Head} */
   head(at) {
     const { name, kind, unit } = this.source.columns[at];
     const arrow = h("span", { "aria-hidden": "true", class: "nbt-arrow" });
-    const bars = h("div", { class: "nbt-summary" });
-    const grip = h("span", {
-      class: "nbt-grip",
-      "aria-hidden": "true",
-      onpointerdown: (/** @type {PointerEvent} */ { pointerId }) => grip.setPointerCapture(pointerId),
-      onpointermove: (/** @type {PointerEvent} */ { pointerId, clientX }) => {
-        if (grip.hasPointerCapture(pointerId))
-          this.resize(this.heads[at], clientX - el.getBoundingClientRect().left);
-      },
-      onclick: (/** @type {Event} */ event) => event.stopPropagation(),
-    });
-    const el = h(
-      "div",
-      {
-        role: "columnheader",
-        id: unique("nbt"),
-        tabindex: -1,
-        class: `nbt-cell nbt-head nbt-${kind}`,
-        "data-at": at,
-        "data-row": -1,
-        title: `${name}: press to sort, with Shift by several; Alt and arrows resize`,
-      },
-      h("div", { class: "nbt-name" }, h("b", null, name), unit ? ` ${unit}` : null, arrow),
-      bars,
-      grip,
-    );
-    return {
-      at,
-      width: Math.max(WIDTHS[kind], Math.min(280, 8 * (name.length + (unit ?? "").length) + 46)),
-      left: 0,
-      el,
-      bars,
-      arrow,
-      turn: 0,
+    const bars = h("div", "nbt-summary");
+    const grip = h("span", { class: "nbt-grip", "aria-hidden": "true" });
+    grip.onpointerdown = ({ pointerId }) => grip.setPointerCapture(pointerId);
+    grip.onpointermove = ({ pointerId, clientX }) => {
+      if (grip.hasPointerCapture(pointerId))
+        this.resize(this.heads[at], clientX - el.getBoundingClientRect().left);
     };
+    grip.onclick = (event) => event.stopPropagation();
+    const title = `${name}: press to sort, with Shift by several; Alt and arrows resize`;
+    const props = {
+      role: "columnheader",
+      id: unique("nbt"),
+      tabindex: -1,
+      "data-at": at,
+      "data-row": -1,
+      title,
+    };
+    const words = h("div", "nbt-name", h("b", null, name), unit && ` ${unit}`, arrow);
+    const el = h("div", { ...props, class: `nbt-cell nbt-head nbt-${kind}` }, words, bars, grip);
+    const width = Math.max(WIDTHS[kind], Math.min(280, 8 * (name.length + (unit ?? "").length) + 46));
+    return { at, width, left: 0, el, bars, arrow, turn: 0 };
   }
 
   /** After columns were hidden, pinned or resized. */
@@ -213,27 +168,21 @@ export class Table {
     this.found = found;
     if (active(this.search) !== this.search) this.search.value = this.asked.search;
     this.near = this.rowsNear(0, 0);
-    text(
-      this.status,
-      found === this.source.total
-        ? `${count(found)} rows`
-        : `${count(found)} of ${count(this.source.total)} rows`,
-    );
+    const of = found === this.source.total ? "" : ` of ${count(this.source.total)}`;
+    text(this.status, `${count(found)}${of} rows`);
     put(this.grid, "aria-rowcount", found + 1);
-    const wrong = Object.entries(errors).map(
-      ([at, said]) => `${this.source.columns[Number(at)].name}: ${said}`,
-    );
+    const { columns } = this.source;
+    const wrong = Object.entries(errors).map(([at, said]) => `${columns[Number(at)].name}: ${said}`);
     text(this.error, wrong.join(" "));
     text(this.copied, "");
     this.clear.disabled = !Object.keys(this.asked.filters).length && !this.asked.search;
     for (const head of this.heads) {
-      const place = this.asked.order.findIndex(([at]) => at === head.at);
-      const way = place < 0 ? "none" : this.asked.order[place][1];
+      const { order } = this.asked;
+      const place = order.findIndex(([at]) => at === head.at);
+      const way = order[place]?.[1] ?? "none";
       put(head.el, "aria-sort", way);
-      text(
-        head.arrow,
-        place < 0 ? "" : ` ${way === "ascending" ? "▲" : "▼"}${this.asked.order.length > 1 ? place + 1 : ""}`,
-      );
+      const arrow = { none: "", ascending: " ▲", descending: " ▼" }[way];
+      text(head.arrow, `${arrow}${arrow && order.length > 1 ? place + 1 : ""}`);
       head.el.classList.toggle("nbt-filtered", String(head.at) in this.asked.filters);
       delete head.summary;
     }
@@ -295,20 +244,14 @@ export class Table {
     const { scrollTop, scrollLeft, clientWidth } = this.grid;
     const rows = this.rows;
     const first = Math.min(Math.max(0, this.found - rows + 3), Math.floor(scrollTop / this.step));
-    const inSight = this.shown.filter(
-      (at, place) =>
-        place < this.pinned ||
-        (this.heads[at].left + this.heads[at].width > scrollLeft &&
-          this.heads[at].left < scrollLeft + (clientWidth || 900)),
-    );
+    const inSight = this.shown.filter((at, place) => {
+      const { left, width } = this.heads[at];
+      return place < this.pinned || (left + width > scrollLeft && left < scrollLeft + (clientWidth || 900));
+    });
     const key = `${first}/${inSight}/${rows}`;
     if (key === this.drawn && this.first === first) return;
     Object.assign(this, { first, drawn: key });
-    this.fill(
-      this.line,
-      inSight.map((at) => this.heads[at].el),
-      inSight,
-    );
+    this.fill(this.line, inSight, (at) => this.heads[at].el);
     this.sumUp(inSight);
     const turn = this.turn;
     const wanted = await this.fetch(first, Math.min(this.found, first + rows));
@@ -319,29 +262,26 @@ export class Table {
       ...wanted.map((row, i) => {
         const line = h("div", { class: "nbt-line", role: "row", "aria-rowindex": first + i + 2 });
         line.style.top = `${top + i * HEIGHT}px`;
-        this.fill(
-          line,
-          inSight.map((at) => this.cell(at, first + i, row[at])),
-          inSight,
-        );
+        this.fill(line, inSight, (at) => this.cell(at, first + i, row[at]));
         return line;
       }),
     );
     this.mark(focused);
   }
 
-  /** @param {HTMLElement} line @param {HTMLElement[]} cells @param {number[]} columns */
-  fill(line, cells, columns) {
-    cells.forEach((cell, i) => {
-      const { left, width } = this.heads[columns[i]];
-      const place = this.shown.indexOf(columns[i]);
+  /** @param {HTMLElement} line @param {number[]} columns @param {(at: number) => HTMLElement} made */
+  fill(line, columns, made) {
+    const cells = columns.map((at) => {
+      const cell = made(at);
+      const { left, width } = this.heads[at];
+      const place = this.shown.indexOf(at);
       cell.classList.toggle("nbt-pinned", place < this.pinned);
       cell.style.width = `${width}px`;
       cell.style.left = `${left}px`;
       put(cell, "aria-colindex", place + 1);
+      return cell;
     });
-    if (line.children.length !== cells.length || cells.some((cell, i) => line.children[i] !== cell))
-      line.replaceChildren(...cells);
+    fill(line, cells);
   }
 
   /** Asks for some rows and for those near them: a short way to scroll asks for none. @param {number} from @param {number} to */
@@ -360,25 +300,19 @@ export class Table {
   /** @param {number} at @param {number} row @param {string | null} exact */
   cell(at, row, exact) {
     const column = this.source.columns[at];
-    const { kind } = column;
+    const { kind, id } = column;
+    let said = exact ?? "missing";
+    if (kind === "address" && said.length > 20) said = `${said.slice(0, 10)}…${said.slice(-8)}`;
+    else if (exact !== null && kind === "number") said = numberText(exact, column);
+    else if (exact !== null && kind === "time") said = exact.replace("T", " ");
     const props = {
-      role: "gridcell",
-      tabindex: -1,
+      class: `nbt-cell nbt-${kind}${exact === null ? " nbt-none" : ""}`,
+      title: exact && kind === "number" && !id ? grouped(exact) : exact,
       "data-at": at,
       "data-row": row,
       "data-exact": exact ?? "",
     };
-    if (exact === null) return h("div", { ...props, class: `nbt-cell nbt-${kind} nbt-none` }, "missing");
-    if (kind === "address" && exact.length > 20)
-      return h(
-        "div",
-        { ...props, class: "nbt-cell nbt-address", title: exact },
-        `${exact.slice(0, 10)}…${exact.slice(-8)}`,
-      );
-    const said =
-      kind === "number" ? numberText(exact, column) : kind === "time" ? exact.replace("T", " ") : exact;
-    const title = kind === "number" && !column.id ? grouped(exact) : exact;
-    return h("div", { ...props, class: `nbt-cell nbt-${kind}`, title }, said);
+    return h("div", { role: "gridcell", tabindex: -1, ...props }, said);
   }
 
   /** Says what is known of the active column, and has its bounds in the fields. */
@@ -387,23 +321,16 @@ export class Table {
     if (at === undefined) return;
     const { name, kind, unit, id } = this.source.columns[at];
     const { bars = [], missing, distinct, min, max, sum } = this.heads[at].summary ?? {};
-    const parts = Object.entries({
-      min,
-      max,
-      sum,
-      distinct: distinct && count(distinct),
-      missing: missing && count(missing),
-    });
-    const of = (/** @type {string} */ said) =>
-      kind === "number" && !id ? said.replace(/-?\d+(\.\d+)?/, grouped) : said.replace("T", " ");
-    text(
-      this.about,
-      [
-        `${name}${unit ? ` (${unit})` : ""}`,
-        ...parts.filter(([, said]) => said).map(([key, said]) => `${key} ${of(String(said))}`),
-        ...(kind === "number" && grows(bars) ? ["each bar is wider than the one before"] : []),
-      ].join(" · "),
-    );
+    const said = [unit ? `${name} (${unit})` : name];
+    for (const [key, one] of Object.entries({ min, max, sum }))
+      if (one)
+        said.push(
+          `${key} ${kind === "number" && !id ? one.replace(/-?\d+(\.\d+)?/, grouped) : one.replace("T", " ")}`,
+        );
+    for (const [key, one] of Object.entries({ distinct, missing }))
+      if (one) said.push(`${key} ${count(one)}`);
+    if (kind === "number" && grows(bars)) said.push("each bar is wider than the one before");
+    text(this.about, said.join(" · "));
     const bounded = kind === "number" || kind === "time";
     const held = this.asked.filters[at] ?? {};
     const words = kind === "time" ? ["From", "To"] : bounded ? ["At least", "At most"] : ["Contains", ""];
@@ -429,11 +356,11 @@ export class Table {
     const at = this.shown[this.spot.column];
     const { kind } = this.source.columns[at];
     const [low, high] = [this.min.value.trim(), this.max.value.trim()];
-    const bounds =
-      kind === "number" || kind === "time"
+    const bounded = kind === "number" || kind === "time";
+    if (low || (bounded && high))
+      this.asked.filters[at] = bounded
         ? { ...(low && { min: low }), ...(high && { max: high }) }
-        : { ...(low && { text: low }) };
-    if (Object.keys(bounds).length) this.asked.filters[at] = bounds;
+        : { text: low };
     else delete this.asked.filters[at];
     this.renew();
   }
@@ -501,21 +428,13 @@ export class Table {
     const { spot } = this;
     const at = this.shown[spot.column];
     const page = this.rows - 3;
-    const moves = /** @type {Record<string, [number, number]>} */ ({
-      ArrowDown: [1, 0],
-      ArrowUp: [-1, 0],
-      ArrowLeft: [0, -1],
-      ArrowRight: [0, 1],
-      PageDown: [page, 0],
-      PageUp: [-page, 0],
-      Home: [0, -1e6],
-      End: [0, 1e6],
-    });
+    /** @type {Record<string, number[]>} */
+    const moves = { ...ARROWS, PageDown: [0, page], PageUp: [0, -page], Home: [-1e6, 0], End: [1e6, 0] };
     const move = moves[event.key];
-    if (event.altKey && move?.[1]) this.resize(this.heads[at], this.heads[at].width + 20 * move[1]);
+    if (event.altKey && move?.[0]) this.resize(this.heads[at], this.heads[at].width + 20 * move[0]);
     else if (move) {
-      spot.row = Math.max(-1, Math.min(this.found - 1, spot.row + move[0]));
-      spot.column = Math.max(0, Math.min(this.shown.length - 1, spot.column + move[1]));
+      spot.row = Math.max(-1, Math.min(this.found - 1, spot.row + move[1]));
+      spot.column = Math.max(0, Math.min(this.shown.length - 1, spot.column + move[0]));
       this.reveal();
     } else if (event.key === "Enter" || event.key === " ") this.act(spot.row, at, event.shiftKey);
     else if (event.key === "/") this.search.focus();
@@ -543,9 +462,7 @@ export class Table {
 
   /** @param {MouseEvent} event */
   click(event) {
-    const cell = /** @type {HTMLElement | null} */ (
-      /** @type {Element} */ (event.target).closest("[data-at]")
-    );
+    const cell = around(event, "[data-at]");
     if (!cell) return;
     this.spot = { row: Number(cell.dataset.row), column: this.shown.indexOf(Number(cell.dataset.at)) };
     this.mark(true);

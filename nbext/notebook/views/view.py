@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import itertools
-import json
 import re
 import secrets
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -17,24 +16,26 @@ from anywidget import AnyWidget
 
 from nbext.core.untrusted_text import visible
 
-_HERE = Path(__file__).parent
-# In the order of their imports; the last one is what the loader calls.
-_ORDER = (
-    *("dom.js", "link.js", "numbers.js", "form.js", "picker.js", "line.js"),
-    *("lines.js", "histogram.js", "table.js", "chart.js", "app.js"),
-)
-
 
 def view_file(name: str) -> str:
     """Return the text of one of the page's files."""
-    return (_HERE / name).read_text("utf-8")
+    return Path(__file__).with_name(name).read_text("utf-8")
 
 
-MODULES = [[name, view_file(name)] for name in _ORDER]
+def script_of(*names: str) -> str:
+    """Return modules as one, which loads none; they are named in the order of their imports."""
+    return re.sub(r"(?m)^import .*\n", "", "\n".join(map(view_file, names)))
+
+
+# The last one has what the loader calls.
+SCRIPT = script_of(
+    *("dom.js", "link.js", "numbers.js", "form.js", "picker.js", "line.js"),
+    *("lines.js", "histogram.js", "table.js", "chart.js", "app.js"),
+)
 # Of this the snapshot in a notebook holds a copy: on one line and without its comment.
 MARKUP = " ".join(view_file("markup.css").partition("*/")[2].split())
 STYLE = MARKUP + view_file("style.css")
-_DIGEST = hashlib.sha256(json.dumps([MODULES, STYLE]).encode()).hexdigest()[:12]
+_DIGEST = hashlib.sha256((SCRIPT + STYLE).encode()).hexdigest()[:12]
 _ids = itertools.count(1)
 # A service's error may be long.
 MAX_MESSAGE = 500
@@ -61,7 +62,7 @@ class View(AnyWidget):
     def _heard(self, _: Any, asked: Asked, __: Any) -> None:
         op, to = asked.get("op"), asked.get("from")
         if op == "code":
-            self.send({"op": "code", "modules": MODULES, "css": STYLE})
+            self.send({"op": "code", "script": SCRIPT, "css": STYLE})
             return
         # First of all: where this does not come within a second, the page says that a cell is running.
         self.send({"op": "heard", "number": asked.get("number"), "to": to})

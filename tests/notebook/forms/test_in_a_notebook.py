@@ -111,10 +111,10 @@ def test_run_goes_to_the_first_option_that_the_service_refuses(shell):
     assert wrong["field"] == "asOf"
     assert "February 2024 has 29 days" in wrong["detail"]
     assert form.lines.shown["opened"] == [0]
-    assert sent[-1] == {"op": "goto", "goto": 0, "field": "asOf"}
+    assert sent[-1] == {"op": "goto", "goto": 0, "wrong": True}
 
 
-def test_of_several_faults_the_first_in_the_order_of_the_form_has_the_focus_whatever_the_services_order(
+def test_of_several_faults_the_first_line_of_the_form_has_the_focus_whatever_the_services_order(
     shell,
 ):
     form = nbext.segment_form({"token": [{"token": "UNI"}, {"token": "USDC"}]})
@@ -135,13 +135,9 @@ def test_of_several_faults_the_first_in_the_order_of_the_form_has_the_focus_what
         form._to_first_error()
         return sent[-1]
 
-    for count, part, field in [
-        (1, second, "balance"),
-        (2, first, "heldSince"),
-        (3, first, "balance"),
-        (4, first, ""),
-    ]:
-        assert goes_to(faults[:count]) == {"op": "goto", "goto": part.id, "field": field}
+    for count, part in ((1, second), (2, first), (4, first)):
+        assert goes_to(faults[:count]) == {"op": "goto", "goto": part.id, "wrong": True}
+        assert form.lines.shown["opened"] == [part.id]
     form.limit.type("none")
     form.name.type("2x")
     fields = []
@@ -769,7 +765,7 @@ def test_each_of_more_lines_than_one_request_counts_is_counted(shell):
 def test_the_json_beside_the_lines_changes_them_and_what_is_no_json_changes_nothing(shell):
     form = nbext.segment_form(SEGMENT)
     form.json.type('{"operator": "OR", "filters": {"nft": [{"nft": "A"}, {"nft": "B"}]}}')
-    assert (form.filters(), form.operator) == ({"nft": [{"nft": "A"}, {"nft": "B"}]}, "OR")
+    assert (form.filters(), form.question[1]) == ({"nft": [{"nft": "A"}, {"nft": "B"}]}, "OR")
     for value in ('{"nft": ', '{"limt": 8, "filters": {"nft": {"nft": "A"}}}'):
         form.json.type(value)
         assert form.json.error.startswith("Not used: ")
@@ -777,7 +773,7 @@ def test_the_json_beside_the_lines_changes_them_and_what_is_no_json_changes_noth
         assert form.json.value == value
     assert form.filters() == {"nft": [{"nft": "A"}, {"nft": "B"}]}
     form.do({"op": "undo"})
-    assert (form.filters(), form.operator, form.json.error) == (SEGMENT, "AND", "")
+    assert (form.filters(), form.question[1], form.json.error) == (SEGMENT, "AND", "")
     assert json.loads(form.json.value) == SEGMENT
     # Of a whole request, its limit too.
     form.json.type('{"limit": 7, "filters": {"nft": {"nft": "A"}}}')
@@ -823,7 +819,7 @@ def test_build_opens_a_table_an_id_a_query_of_the_history_a_saved_one_and_filter
         json.dumps(SEGMENT),
     ):
         form = shell.value(f"%nbext build {line}")
-        assert (form.filters(), form.operator) == (SEGMENT, "AND"), line
+        assert (form.filters(), form.question[1]) == (SEGMENT, "AND"), line
         form.background.drop()
     assert "No query is saved as 'nothing'" in str(shell.run("%nbext build nothing").error)
     card = nbext.show(shell.ip.user_ns["whales"])
@@ -883,7 +879,7 @@ def test_the_card_of_the_history_has_every_query_and_opens_each_below_its_own_li
         assert edit.builder.filters() == filters
         assert list(line.members[-1].members) == [edit.builder]
         edit.builder.background.drop()
-    assert card.edits[0].builder.operator == "OR"
+    assert card.edits[0].builder.question[1] == "OR"
     assert "%nbext config: unknown option '--card'. It is for history." in shell.error(
         "%nbext config --card"
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -129,7 +129,7 @@ def _field(
     root: Schema, name: str, schema: Schema, chains: Sequence[str], required: bool = False
 ) -> FieldSpec:
     accepts = tuple(variants(root, schema))
-    listed = next((one["enum"] for one in accepts if one.get("enum")), ())
+    listed = _listed(accepts)
     # Choices before types: a chain is one of the listed names, or any text, and a list to choose from helps more.
     # Compared one by one: a stranger's type may be a list, which no dict can look up.
     typed = next((one for one in accepts if not listed and one.get("type") in tuple(_SHAPES)), {})
@@ -138,14 +138,13 @@ def _field(
     inner = typed.get("items") if shape == "list" else next(iter(bounds.values()), None)
     accepts = accepts if inner is None else tuple(variants(root, inner))
     if shape == "list":
-        listed = next((one["enum"] for one in accepts if one.get("enum")), ())
+        listed = _listed(accepts)
     choices = [(str(one), visible(one, _CUT)) for one in listed]
     if shape == "flag":
         choices = [("", "(either)"), ("true", "yes"), ("false", "no")]
     elif shape == "choice" and name == "chain":
-        held = [(one, f"{visible(one, _CUT)} (has data)") for one in chains]
-        rest = [one for one in choices if one[0] not in chains]
-        choices = [("", "(the segment's)"), *held, *rest]
+        held = {one: f"{visible(one, _CUT)} (has data)" for one in chains}
+        choices = [("", "(the segment's)"), *{**held, **dict(choices), **held}.items()]
     elif shape == "choice":
         default = schema.get("default")
         choices.insert(0, ("", f"({visible(default, _CUT)})" if default else "(any)"))
@@ -163,6 +162,10 @@ def _field(
         {key: _example(examples, key) for key in bounds} or _example(examples),
         accepts,
     )
+
+
+def _listed(accepts: Iterable[Schema]) -> Sequence[Any]:
+    return next((one["enum"] for one in accepts if one.get("enum")), ())
 
 
 def _label(name: str) -> str:
@@ -318,17 +321,17 @@ def _number(value: Any) -> str:
     return f"{int(found[1]):,}{found[2] or ''}" if found else text
 
 
-def missing(tree: Tree, grammar: FilterGrammar) -> Iterator[tuple[int, str, str]]:
-    """Yield what is still to be filled in: the part, its field, and the field's label."""
+def missing(tree: Tree, grammar: FilterGrammar) -> Iterator[tuple[int, str]]:
+    """Yield what is still to be filled in: the part, and the label of its field."""
     for part in tree.root.walk():
         if isinstance(part, FilterGroup):
             if not part.members:
                 inside = "" if part is tree.root else f" in {JOIN_WORDS[part.key]!r}"
-                yield part.id, "", f"a condition{inside}"
+                yield part.id, f"a condition{inside}"
         elif (spec := grammar.conditions.get(part.key)) and isinstance(part.value, Mapping):
             for one in spec.fields:
                 if one.required and one.name not in part.value:
-                    yield part.id, one.name, one.label
+                    yield part.id, one.label
 
 
 def orders(filters: str, grammar: FilterGrammar) -> list[tuple[str, str]]:

@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from IPython.core.getipython import get_ipython
 
-from nbext.analysis.segments import Segment
+from nbext.analysis.segments import Segment, count_common
 from nbext.core.provenance import Provenance
 from nbext.core.uint256 import ungrouped, whole_of
 from nbext.core.untrusted_text import html, visible
-from nbext.core.wire import MAX_COMPARED
 from nbext.errors import NbextError, UsageError, ValidationError
 from nbext.notebook import session
 from nbext.notebook.cell.request import SegmentQuery
@@ -52,8 +51,7 @@ class SegmentForm(Form):
     def __init__(self, client: Any, query: Any = None) -> None:
         super().__init__(client)
         extents = client.about()["data"]["chains"] if client.is_ours else ()
-        held = [one["chain"] for one in extents]
-        self.grammar = fields.grammar_of(client.schema(), held)
+        self.grammar = fields.grammar_of(client.schema(), [one["chain"] for one in extents])
         # Apart from counts, which neither a search nor a run must replace.
         self.searches, self.runs = (Background(self.failed, self.lock) for _ in range(2))
         # What the service says is wrong: of which part, its field and bound.
@@ -100,11 +98,6 @@ class SegmentForm(Form):
         given, operator, limit = filters.parsed(query)
         return filters.read(given, operator, self.grammar.scope.names), limit
 
-    @property
-    def operator(self) -> str:
-        """AND or OR, between the lines."""
-        return "AND" if self.edits.now.root.key == "all" else "OR"
-
     def filters(self) -> dict[str, Any]:
         """Return the filters as they are now."""
         return filters.written(self.edits.now)[0]
@@ -112,11 +105,11 @@ class SegmentForm(Form):
     @property
     def question(self) -> tuple[dict[str, Any], str]:
         """Filters and operator as they are now."""
-        return self.filters(), self.operator
+        return self.filters(), "AND" if self.edits.now.root.key == "all" else "OR"
 
     def missing(self) -> str:
         """Return which required fields are empty, as one sentence, or an empty text."""
-        labels = [label for _, _, label in fields.missing(self.edits.now, self.grammar)]
+        labels = [label for _, label in fields.missing(self.edits.now, self.grammar)]
         return f"Still to fill in: {', '.join(dict.fromkeys(labels))}." if labels else ""
 
     def cell(self) -> str:
@@ -152,10 +145,15 @@ class SegmentForm(Form):
     def node(self, part: FilterPart) -> dict[str, Any]:
         """Return what the page shows of a part."""
         wrong = [one for one in self.errors if one["part"] == part.id]
-        shown = {"id": part.id, "not": part.negated, "errors": wrong}
+        shown: dict[str, Any] = {"id": part.id, "not": part.negated, "errors": wrong}
         if isinstance(part, FilterGroup):
-            shown |= {"join": part.key, "label": fields.JOIN_WORDS[part.key]}
-            return {**shown, "members": [*map(self.node, part.members)]}
+            members = [*map(self.node, part.members)]
+            return {
+                **shown,
+                "join": part.key,
+                "label": fields.JOIN_WORDS[part.key],
+                "members": members,
+            }
         spec = self.grammar.spec_of(part)
         inputs = fields.inputs_of(spec.fields, part.value) if spec else None
         return {
@@ -227,13 +225,10 @@ class SegmentForm(Form):
     def do_add(self, asked: Asked) -> Goto:
         """Add a condition with its value, a group, or a saved query."""
         key, value, into = str(asked["key"]), asked.get("value"), asked.get("into")
-        if key == SAVED:
-            return self._add_saved(str(value), into)
-        return {"goto": self.add(key, value, into).id}
-
-    def _add_saved(self, name: str, into: int | None) -> Goto:
-        """Add a saved query as a group; to a form without conditions as it is."""
-        here, now = session.current_session(), self.edits.now
+        if key != SAVED:
+            return {"goto": self.add(key, value, into).id}
+        # As a group; to a form without conditions as it is.
+        here, now, name = session.current_session(), self.edits.now, str(value)
         if here is None:
             raise UsageError("Saved queries need `%load_ext nbext`.")
         tree, _ = self.read(session.saved_query(here.data_dir, name))
@@ -295,10 +290,10 @@ class SegmentForm(Form):
         """Add an empty condition like this one, in a group of both where their surroundings join otherwise."""
         group, place, part = self._around(asked)
         other = FilterPart(part.key, {})
-        either = [part, other]
-        group.members[place : place + 1] = (
-            either if group.key == "any" else [FilterGroup("any", either)]
-        )
+        if group.key == "any":
+            group.members.insert(place + 1, other)
+        else:
+            group.members[place] = FilterGroup("any", [part, other])
         self.lines.show(opened=[other.id])
         return {"goto": other.id}
 
@@ -439,15 +434,9 @@ class SegmentForm(Form):
         # Each line by itself, as it is drawn: the service's steps are other parts where it takes groups apart.
         scope = FilterPart("", Segment(*question, client=self.client).scope())
         parts = [*tree.root.walk()][1:]
-        alone = (FilterGroup("all", [replace(part, negated=False)]) for part in parts)
-        asked = [(filters.written(Tree(each, scope))[0], "AND") for each in alone]
-        # Of as many as one request takes.
-        several = (asked[at : at + MAX_COMPARED] for at in range(0, len(asked), MAX_COMPARED))
-        counts = [
-            count
-            for some in several
-            for count in self.client.counts(some, [[place] for place in range(len(some))])["counts"]
-        ]
+        alone = (Tree(FilterGroup("all", [replace(part, negated=False)]), scope) for part in parts)
+        asked = [Segment(filters.written(each)[0], client=self.client) for each in alone]
+        counts = count_common(asked, [[place] for place in range(len(asked))]).counts
         lines = {
             str(part.id): f"{'not ' * part.negated}{count:,}"
             for part, count in zip(parts, counts, strict=True)
@@ -495,18 +484,13 @@ class SegmentForm(Form):
         self.renew()
 
     def _to_first_error(self) -> None:
-        """Move the focus to the first field of the form that is wrong, or empty and required."""
-        wrong = [(one["part"], one["field"]) for one in self.errors]
-        wrong += [(part, name) for part, name, _ in fields.missing(self.edits.now, self.grammar)]
+        """Move the focus to the first line of the form with a field that is wrong, or empty and required."""
+        wrong = {one["part"] for one in self.errors}
+        wrong |= {part for part, _ in fields.missing(self.edits.now, self.grammar)}
         for part in self.edits.now.walk():
-            # What is wrong with a whole line is said above its fields.
-            names = ["", *getattr(self.grammar.spec_of(part), "names", ())]
-            places = [
-                names.index(name) if name in names else 0 for at, name in wrong if at == part.id
-            ]
-            if places:
+            if part.id in wrong:
                 self.lines.show(opened=[part.id])
-                self.lines.tell({"op": "goto", "goto": part.id, "field": names[min(places)]})
+                self.lines.tell({"op": "goto", "goto": part.id, "wrong": True})
                 return
 
     # The cell, and running it

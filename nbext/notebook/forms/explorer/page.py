@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-import re
 import zlib
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -20,14 +19,13 @@ from nbext.errors import NbextError
 from nbext.notebook.forms.explorer.columns import columns_of
 from nbext.notebook.forms.markup import code_html, facts_html, facts_of
 from nbext.notebook.results.numbers import size_in_words
-from nbext.notebook.views.view import STYLE, view_file
+from nbext.notebook.views.view import STYLE, script_of
 
 if TYPE_CHECKING:
     import pandas as pd
 
-# In the order of their imports.
-_ORDER = ("dom.js", "numbers.js", "histogram.js", "source.js", "table.js", "page.js")
-# No address that a page or a name in it could ask: its own script and style by their hashes, pictures inside.
+_MODULES = ("dom.js", "numbers.js", "histogram.js", "source.js", "table.js", "page.js")
+# No address that a page or a name in it could ask: its one script and style by their hashes, pictures inside.
 _POLICY = (
     "default-src 'none'; script-src 'sha256-{script}'; style-src 'sha256-{style}'; img-src data:; "
     "base-uri 'none'; form-action 'none'"
@@ -40,9 +38,12 @@ def write_page(
     """Write the page of a table into a file, whole or not at all; its title is by default the file's name."""
     target = target_of(path, overwrite=overwrite, endings=(".html",), option="path")
     columns = [one.described() | one.values() for one in columns_of(table, "page")]
-    held = {"columns": columns, "total": len(table)}
-    data = _packed(json.dumps(held, ensure_ascii=False).encode())
-    script, style = _script(), STYLE
+    held = json.dumps({"columns": columns, "total": len(table)}, ensure_ascii=False).encode()
+    # Digits of amounts and addresses hardly ever repeat: searching for that by itself makes them a tenth longer.
+    deflate = zlib.compressobj(9, strategy=zlib.Z_FILTERED)
+    # In base 85, which takes 1.25 letters for a byte; a script's text must have no comment of HTML in it.
+    letters = base64.b85encode(deflate.compress(held) + deflate.flush()).replace(b"<", b",")
+    script, style = script_of(*_MODULES), STYLE
     policy = _POLICY.format(script=_digest(script), style=_digest(style))
     words = html(title or target.path.stem)
     text = (
@@ -52,26 +53,11 @@ def write_page(
         f'<body><main class="nbext-box nbext-form nbext-page"><h1>{words}</h1>{"".join(_about(table))}'
         f'<div id="nbext-table" role="status">Unpacking {html(size_in_words(table))} ...</div></main>'
         f'<script type="application/octet-stream" id="nbext-data" data-name="{html(target.path.stem, None)}.csv">'
-        f"{data}</script>"
+        f"{letters.decode()}</script>"
         f'<script type="module">{script}</script></body></html>\n'
     )
     with target.opened() as file:
         file.write(text.encode())
-
-
-def _packed(data: bytes) -> str:
-    """Return bytes as letters of a script's text: compressed, and in base 85, which takes 1.25 letters for a byte."""
-    # Digits of amounts and addresses hardly ever repeat: searching for that by itself makes them a tenth longer.
-    deflate = zlib.compressobj(9, strategy=zlib.Z_FILTERED)
-    letters = base64.b85encode(deflate.compress(data) + deflate.flush())
-    # A script's text must have no comment of HTML in it.
-    return letters.replace(b"<", b",").decode()
-
-
-def _script() -> str:
-    """Return the page's modules as one: its policy allows one script, by its hash."""
-    whole = "\n".join(view_file(name) for name in _ORDER)
-    return re.sub(r"^(import .*\n|export )", "", whole, flags=re.MULTILINE)
 
 
 def _digest(text: str) -> str:
