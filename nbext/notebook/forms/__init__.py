@@ -64,8 +64,7 @@ def search_form(
     from nbext.notebook.forms.search import SearchForm
 
     client = _client(client)
-    chain = chain or client.settings["chain"]
-    return SearchForm(client, term=term, chain=chain, kind=kind, images=images)
+    return SearchForm(client, term, chain or client.settings["chain"], kind, images)
 
 
 def signup_form(*, client: Client | None = None) -> SignUpForm:

@@ -93,14 +93,9 @@ class Card(Form):
     def body(self) -> str:
         """Return the card without its buttons as HTML."""
         funnel = funnel_html(self.steps) or notes_html(self.not_explained.splitlines())
-        sections = [
-            facts_html(self.facts),
-            section("First rows", frame_html(self.frame)),
-            section("Condition by condition", funnel),
-            *self._spreads(),
-            section("The same query as a cell", code_html(self.magic())),
-        ]
-        return "".join(sections)
+        above = facts_html(self.facts) + section("First rows", frame_html(self.frame))
+        spreads = section("Condition by condition", funnel) + "".join(self._spreads())
+        return above + spreads + section("The same query as a cell", code_html(self.magic()))
 
     def magic(self) -> str:
         """Return the cell that runs the same query."""
@@ -115,14 +110,14 @@ class Card(Form):
         columns = columns_of(self.frame, "show")
         names = [column.name for column in columns]
         for column in columns:
-            about, is_one = column.about, names.count(column.name) == 1
-            if column.kind != "number" or about.get("type") not in _AMOUNTS or not is_one:
+            about, unit = column.about, column.about.get("unit")
+            is_amount = column.kind == "number" and about.get("type") in _AMOUNTS
+            if not is_amount or names.count(column.name) > 1:
                 continue
-            bins, of = column.bars(column.key.drop_null()), ""
             # These rows are the first by address, or whichever the user left.
+            bins, of = column.bars(column.key.drop_null()), ""
             if is_cut:
                 of = f" (of the {len(self.frame):,} rows here)"
-            unit = about.get("unit")
             # In the unit of a token, or of a collection's tokens.
             is_held = column.has_unit or unit == "token" or about["type"] == "integer"
             if is_cut and self.client.is_ours and about.get("address") and is_held:
@@ -154,8 +149,8 @@ class HistoryCard(Form):
         for fact, (_, asked) in zip(self.facts, reversed(queries), strict=True):
             edit = Edit(client, asked, f"Open query {fact[0]} in the builder")
             self.edits.append(edit)
-            asked_for = Markup(facts_html([fact]), classes="nbext-asked")
-            lines.append(Box(row(asked_for, edit), edit.below, classes="nbext-section"))
+            asked_for = row(Markup(facts_html([fact]), "nbext-asked"), edit)
+            lines.append(Box(asked_for, edit.below, classes="nbext-section"))
         self.assemble(*lines, self.status)
 
     def magic(self) -> str:
@@ -223,7 +218,7 @@ def explained(
         if len(steps) < 2:
             # Of conditions of which any holds: nothing is left over from one to the next.
             parts = client.explain(*asked, limit, parts=True).get("parts") or []
-            steps = [{"words": part["words"], "alone": part.get("matched")} for part in parts]
+            steps = [{**part, "alone": part.get("matched")} for part in parts]
     except NbextError as error:
         return "", [], message_of(error)
     return str(found["words"]).removeprefix("wallets that "), steps, ""
@@ -243,12 +238,12 @@ class ContractCard(Form):
             raise UsageError(f"A card shows one contract; this table has {len(frame):,} rows.")
         super().__init__(client)
         self.frame, self.images = frame, client.settings["images"] if images is None else images
-        rows: list[Any] = frame.to_dict("records")
-        self.contract = contract = rows[0]
+        self.contract: Any = frame.to_dict("records")[0]
+        contract = self.contract
         self.is_nft = is_nft = Provenance.of(frame).operation == "nfts"
         self.title = "Collection" if is_nft else "Token"
         name, symbol = (text_of(contract.get(key)) for key in ("name", "symbol"))
-        self.hint = visible(f"{name or 'No name'} ({symbol})" if symbol else name or "No name")
+        self.hint = visible((name or "No name") + f" ({symbol})" * bool(symbol))
         self.facts = contract_facts(contract)
         self.bins: Bins = []
         self.notes: list[str] = []
@@ -263,9 +258,10 @@ class ContractCard(Form):
                 self.bins, self.notes = counted(client, self.filters(), "AND", column)
             except NbextError as error:
                 self.notes = [message_of(error)]
-        write = partial(client.execute_segment, self.filters(), file_type="csv", limit=MAX_LIMIT)
+        asked = self.filters()
+        write = partial(client.execute_segment, asked, file_type="csv", limit=MAX_LIMIT)
         self.export = Export(self, f"{symbol or name or 'contract'}-holders", write)
-        self.edit = Edit(client, self.filters(), "Build on its holders", "Build from this")
+        self.edit = Edit(client, asked, "Build on its holders", "Build from this")
         self.line = Markup()
         self.variable = Variable("collection" if is_nft else "token")
         self.variable.entered(self.take)
@@ -291,25 +287,20 @@ class ContractCard(Form):
     def filters(self) -> dict[str, Any]:
         """Return the filters of its holders' segment."""
         kind = "nft" if self.is_nft else "token"
-        return {
-            kind: {
-                kind: text_of(self.contract.get("address")),
-                "chain": text_of(self.contract.get("chain")),
-            }
-        }
+        address, chain = (text_of(self.contract.get(key)) for key in ("address", "chain"))
+        return {kind: {kind: address, "chain": chain}}
 
     def body(self) -> str:
         """Return the card without its buttons as HTML."""
-        symbol = text_of(self.contract.get("symbol"))
-        unit = "tokens" if self.is_nft else visible(symbol or "amount", 20)
+        symbol = text_of(self.contract.get("symbol")) or "amount"
+        unit = "tokens" if self.is_nft else visible(symbol, 20)
         below = notes_html(self.notes)
         if self.bins:
             title = f"How much its {sum(one['count'] for one in self.bins):,} holders have"
             below = section(title, bars_html(self.bins, unit) + below)
         below += section("Its holders as a cell", code_html(self.magic()))
-        marks = f"<p>{marks_html(self.contract)}</p>"
         picture = image_html(self.contract.get("logo"), self.images)
-        return f"{picture}{facts_html(self.facts)}{marks}{below}"
+        return f"{picture}{facts_html(self.facts)}<p>{marks_html(self.contract)}</p>{below}"
 
     def magic(self) -> str:
         """Return the cell that finds its holders."""

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from nbext.core.provenance import Provenance
+from nbext.core.rules import is_whole
 from nbext.core.untrusted_text import html, visible
 from nbext.notebook.results.numbers import rows_in_words
 from nbext.notebook.results.tables import is_missing, rows_html
@@ -127,7 +128,7 @@ def marks_of(result: Mapping[str, Any]) -> list[tuple[str, str]]:
     return [
         (kind, words)
         for key, kind, words in MARKS
-        if not is_missing(result.get(key)) and result[key]
+        if not is_missing(one := result.get(key)) and one
     ]
 
 
@@ -146,6 +147,4 @@ def text_of(value: object) -> str:
 
 def number_text(value: object) -> str:
     """Return a whole number with thousands separators, any other value as it is."""
-    return (
-        f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else text_of(value)
-    )
+    return f"{value:,}" if is_whole(value) else text_of(value)

@@ -10,7 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from nbext.client.validate import search_term_of
-from nbext.core.chains import DEFAULT_CHAIN, chain_names
+from nbext.core.chains import chain_names
 from nbext.core.provenance import Provenance
 from nbext.core.rules import ERC20
 from nbext.core.uint256 import ungrouped, whole_of
@@ -73,15 +73,7 @@ class SearchForm(Form):
     hint = "Type part of a name or symbol. Press Enter to search at once."
     unsaid = "No search yet."
 
-    def __init__(
-        self,
-        client: Any,
-        *,
-        term: str = "",
-        chain: str | None = None,
-        kind: str = EVERYTHING,
-        images: bool | None = None,
-    ) -> None:
+    def __init__(self, client: Any, term: str, chain: str, kind: str, images: bool | None) -> None:
         super().__init__(client)
         self.images = images
         # Two: the one that is asked last, whose answer may be under way, failed or cancelled, and the one whose results
@@ -96,9 +88,9 @@ class SearchForm(Form):
         self.size = PAGE
         self.picked: dict[str, Any] | None = None
         self.term = InputField("Name or symbol", term, examples="for example: apes", width="320px")
-        first = name_of_chain(chain or DEFAULT_CHAIN.name)
-        names = [(one, visible(one, 40)) for one in dict.fromkeys([*chain_names(), first])]
-        self.chain = InputField("Chain", first, choices=names)
+        first = name_of_chain(chain)
+        names = dict.fromkeys([*chain_names(), first])
+        self.chain = InputField("Chain", first, choices=((one, visible(one, 40)) for one in names))
         self.kind = InputField("What", kind, choices=KINDS.items())
         self.go = Button("Search", self.search, classes="nbext-main nbext-search")
         self.term.entered(self.search)
@@ -121,16 +113,14 @@ class SearchForm(Form):
         self.search()
 
     @property
-    def card(self) -> ContractCard | None:
-        """The card of what is picked, once it is read."""
-        shown: Any = self.below.members
-        card: ContractCard | None = next(iter(shown), None)
-        return card
+    def card(self) -> Any:
+        """The card of what is picked, once it is read, or None."""
+        return next(iter(self.below.members), None)
 
     @property
     def frame(self) -> pd.DataFrame | None:
         """The metadata of what is picked."""
-        return self.card.frame if self.card else None
+        return getattr(self.card, "frame", None)
 
     def search(self, after: float = 0.0) -> None:
         """Search for what the fields say, in ``after`` seconds if nothing else is typed; by default now."""
@@ -138,7 +128,7 @@ class SearchForm(Form):
         check = partial(search_term_of, takes_all=lambda: True)
         self.term.error = what_is_wrong(check, question.term)
         if question.term and not self.term.error:
-            self._ask(question, after=after)
+            self._ask(question, after)
         elif self.waits:
             # The results stay: an erased term is mostly a new one being typed.
             self.cancel()
@@ -159,11 +149,10 @@ class SearchForm(Form):
 
     def do(self, asked: Mapping[str, Any]) -> None:
         """Pick the result that is pressed in the page; a key there turns the page."""
-        turns = {"PageDown": self.next, "PageUp": self.back}
-        if asked.get("op") == "press":
+        if asked["op"] == "press":
             self.pick(int(asked["at"]))
-        elif turn := turns.get(str(asked.get("key"))):
-            turn.press()
+        else:
+            {"PageDown": self.next, "PageUp": self.back}[asked["key"]].press()
 
     def to_page(self) -> None:
         """Turn to the page whose number is typed, or to the last one."""
@@ -175,9 +164,9 @@ class SearchForm(Form):
     def _ask_from(self, offset: int) -> None:
         # Of the question whose results are shown: what is typed beside them may be another one.
         if self.answered.term and not self.waits:
-            self._ask(replace(self.answered, offset=max(0, offset)), after=0.0)
+            self._ask(replace(self.answered, offset=max(0, offset)))
 
-    def _ask(self, question: SearchQuestion, *, after: float) -> None:
+    def _ask(self, question: SearchQuestion, after: float = 0.0) -> None:
         # Enter after typing: the same question, only sooner, unless it is already answered or under way.
         known = question == self.answered or self.status.shown["running"]
         if question != self.asked or not known:
@@ -320,7 +309,7 @@ class SearchForm(Form):
         asked = self.answered
         if not asked.term:
             return ""
-        count = f"{self.total:,}" if self.total is not None else ""
+        count = "" if self.total is None else f"{self.total:,}"
         if not self.results:
             before = f"{asked.offset:,}"
             if self.total is not None and self.total > asked.offset:
@@ -331,11 +320,10 @@ class SearchForm(Form):
             where = f"the names and symbols of {KINDS[asked.kind]} on {asked.chain}"
             return f"Looked at {where}: none contains '{visible(asked.term)}'."
         here = f"{asked.offset + 1:,} to {asked.offset + len(self.results):,}"
-        if self.total is None:
+        if not count:
             return f"{here}. The service does not say how many there are."
-        short = self.has_more and len(self.results) < PAGE
         why = f". The service sent {len(self.results)} of the {PAGE} asked for; Next shows those after them."
-        return f"{here} of {count}" + (why if short else "")
+        return f"{here} of {count}" + why * (self.has_more and len(self.results) < PAGE)
 
     def state(self) -> str:
         """Return the last question, and what is said of its results."""

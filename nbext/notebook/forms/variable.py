@@ -20,7 +20,8 @@ class Variable(InputField):
         super().__init__("Variable", name)
         self.changed(lambda: self._say(""))
         self.show(hidden=get_ipython() is None)
-        self._warned: tuple[str, Any] | None = None
+        # Of the last warning: the name, and what it held.
+        self._warned: tuple[str, Any] = ("", None)
 
     def checked(self) -> str | None:
         """Return the name, as Python reads it; None where a variable may not have it, and then the field says why."""
@@ -41,8 +42,9 @@ class Variable(InputField):
         name, known = self.checked(), variables()
         if name is None:
             return None
+        warned, before = self._warned
         held = known.get(name)
-        said = self._warned is not None and self._warned[0] == name and self._warned[1] is held
+        said = warned == name and before is held
         if name in known and not said and not Provenance.of(held):
             self._warned = (name, held)
             kind = type(held).__name__

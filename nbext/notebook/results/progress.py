@@ -94,15 +94,12 @@ class Bar:
         if self._stop.wait(self._delay):
             return
         while True:
-            view.show(*self._now())
+            text, share = self._line
+            seconds = f", {int(time.monotonic() - self._started)} s" * self._says_seconds
+            view.show(f"{self._label}: {text}{seconds}", share)
             if self._stop.wait(_REFRESH):
                 break
         view.close()
-
-    def _now(self) -> tuple[str, float | None]:
-        text, share = self._line
-        seconds = f", {int(time.monotonic() - self._started)} s" * self._says_seconds
-        return f"{self._label}: {text}{seconds}", share
 
 
 class NotebookView:

@@ -93,8 +93,6 @@ def is_missing(value: Any) -> bool:
 
 def shows_suspicious_names(frame: pd.DataFrame, names: SuspiciousNames) -> bool:
     """Return whether a suspicious name that a service sent is displayed, in cells, index or headings."""
-    import pandas as pd
-
     if not names:
         return False
     few, _ = _cut(frame)
@@ -104,11 +102,7 @@ def shows_suspicious_names(frame: pd.DataFrame, names: SuspiciousNames) -> bool:
         for part in (label if isinstance(label, tuple) else [label])
     ]
     # Texts have half a dozen types: whatever is no number may be one.
-    cells = [
-        few.iloc[:, i]
-        for i, dtype in enumerate(few.dtypes)
-        if not pd.api.types.is_numeric_dtype(dtype)
-    ]
+    cells = (values for _, values in few.select_dtypes(exclude="number").items())
     # A list in a cell has no place in a set.
     shown = (one for one in chain(labels, *cells) if isinstance(one, str))
     return not names.isdisjoint(shown)
@@ -130,6 +124,10 @@ def rows_html(frame: pd.DataFrame) -> str:
     ]
     if shown.gap is not None:
         lines.insert(shown.gap, f'<td colspan="{len(shown.columns)}">…</td>')
+    heads = "".join(
+        ('<th class="n">' if one.is_number else "<th>") + f"{html(one.head, None)}</th>"
+        for one in shown.columns
+    )
     body = "".join(f"<tr>{line}</tr>" for line in lines)
     pads = sorted({pad for column in shown.columns for pad in column.pads} - {0})
     room = "".join(
@@ -141,7 +139,7 @@ def rows_html(frame: pd.DataFrame) -> str:
     return (
         f'<div class="nbext-result" tabindex="0" role="group" aria-label="Table"><style>{_STYLE}{room}</style>'
         f'<table class="dataframe {kind} tex2jax_ignore mathjax_ignore"><thead><tr>'
-        f"{''.join(one.head_html() for one in shown.columns)}</tr></thead><tbody>{body}</tbody></table>{note}</div>"
+        f"{heads}</tr></thead><tbody>{body}</tbody></table>{note}</div>"
     )
 
 
@@ -199,11 +197,6 @@ class _Column:
             len(found[1] or "") if (found := _DIGITS.fullmatch(one)) else -1 for one in self.cells
         ]
         self.pads = [max(after) - one if self.is_number and one >= 0 else 0 for one in after]
-
-    def head_html(self) -> str:
-        """Return the head as a cell."""
-        kind = ' class="n"' if self.is_number else ""
-        return f"<th{kind}>{html(self.head, None)}</th>"
 
     def cells_html(self) -> Iterator[str]:
         """Return the cells."""

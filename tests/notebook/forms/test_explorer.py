@@ -84,6 +84,24 @@ def test_a_segments_table_is_shown_with_each_amount_once_exactly_and_in_its_toke
     pd.testing.assert_frame_equal(made.frame, wanted)
 
 
+def test_a_page_is_answered_what_it_asks_under_its_number_and_other_views_are_shown_the_question():
+    made = nbext.explore(pd.DataFrame({"n": [3, 1, 2]}))
+    sent = []
+    made.table.tell = sent.append
+    question = {"order": [[0, "ascending"]], "filters": {"0": {"min": "2"}}, "search": ""}
+    about = {"from": "view", "number": 7}
+    made.do({"op": "ask", **question, **about})
+    made.do({"op": "rows", "start": 0, "end": 1, **about})
+    made.do({"op": "summary", "at": 0, **about})
+    found, answer = {"count": 2, "errors": {}}, {"op": "answer", "to": "view", "number": 7}
+    assert sent == [
+        {**found, **answer},
+        {"op": "show", "by": "view", "changes": {"found": {"asked": question, **found}}},
+        {"rows": [("2",)], **answer},
+        {"summary": made.summary(0), **answer},
+    ]
+
+
 def test_a_bar_filters_the_rows_that_it_counts(shell):
     table = shell.value(f"%segment {EITHER} --operator OR --all")
     made = nbext.explore(table)

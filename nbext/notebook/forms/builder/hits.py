@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
+from nbext.core.addresses import looks_like_address
 from nbext.core.provenance import Provenance
 from nbext.core.untrusted_text import visible
 from nbext.notebook import session
@@ -111,7 +112,7 @@ def _wallets(value: Any) -> int:
     if not isinstance(value, list | tuple | set | frozenset) and not hasattr(value, "to_list"):
         return 0
     first = next(iter(value), None)
-    return len(value) if isinstance(first, str) and re.fullmatch(r"0x[0-9a-fA-F]{40}", first) else 0
+    return len(value) if isinstance(first, str) and looks_like_address(first) else 0
 
 
 _NAMED = {SAVED: _saved, "segment": _segments, "list": _lists}

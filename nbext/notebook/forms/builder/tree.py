@@ -39,7 +39,7 @@ class FilterPart:
     @property
     def members(self) -> list[FilterPart]:
         """The parts inside it: a condition has none."""
-        return []
+        return self.value if isinstance(self, FilterGroup) else []
 
     def walk(self) -> Iterator[FilterPart]:
         """Yield the part and all inside it, in order."""
@@ -59,11 +59,6 @@ class FilterGroup(FilterPart):
     """A group, ``all`` or ``any``, whose value is the list of its parts."""
 
     value: list[FilterPart]
-
-    @property
-    def members(self) -> list[FilterPart]:
-        """Its parts."""
-        return self.value
 
 
 @dataclass

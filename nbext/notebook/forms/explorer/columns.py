@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal, InvalidOperation, localcontext
 from functools import cached_property, reduce
 from typing import TYPE_CHECKING, Any
@@ -35,10 +35,11 @@ _DIGITS, _WIDE = 78, 76
 _EXACT = Context(prec=200)
 # A sum up to here has room in Arrow's widest decimals.
 _ROOM = 1e75
-_DAY, _EPOCH = 86_400_000_000, date(1970, 1, 1).toordinal()
+_DAY = 86_400_000_000
+# The first day that there is, and the last one: 9999-12-31 is written for what has no end.
+_DAYS = (np.datetime64("0001-01-01"), np.datetime64("9999-12-31"))
 # Of a value that is missing, and between values; no text has them, as what is hidden in one is written as an escape.
 _MISSING, _BETWEEN = "\0", "\x7f"
-_ADDRESS = re.compile("0x[0-9a-fA-F]{40}")
 _MOST_VALUES = 8
 # With what a bound that is not part of its filter begins.
 _BELOW = {"min": "", "max": "< "}
@@ -104,7 +105,7 @@ class TableColumn:
     def values(self) -> dict[str, Any]:
         """Return the values as a page holds them, with bins of all: as one exact text; of addresses their digits."""
         texts = [_MISSING if one is None else one for one in map(self.text, self.key.to_pylist())]
-        if self.kind == "address" and all(map(_ADDRESS.fullmatch, texts)):
+        if self.kind == "address" and all(map(looks_like_address, texts)):
             held = {"digits": "".join(text[2:] for text in texts)}
         else:
             held = {"texts": _BETWEEN.join(texts)}
@@ -241,9 +242,7 @@ def _floats(known: Any) -> Any:
 def _day(bound: str) -> str:
     """Return a bound in days since 1970 as a date."""
     *below, days = bound.split()
-    # An edge may lie beyond the days that there are: 9999-12-31 is written for what has no end.
-    day = np.clip(_EPOCH + float(days), 1, date.max.toordinal())
-    return " ".join([*below, str(date.fromordinal(int(day)))])
+    return " ".join([*below, str(np.clip(np.datetime64(int(float(days)), "D"), *_DAYS))])
 
 
 def unit_digits(value: Any, decimals: int) -> str:
@@ -352,14 +351,12 @@ def number(text: str, name: str) -> Decimal:
 
 def day_or_instant(text: str, side: str, name: str) -> datetime:
     """Return the instant of a filter's bound; of a day alone its first second, or for ``max`` its last one."""
+    time = text.lstrip(_BELOW[side])
+    is_day = side == "max" and bool(re.fullmatch(r"[\d-]+", text.strip()))
     try:
-        if side == "max" and text.startswith("<"):
-            return day_or_instant(text.lstrip("< "), "min", name) - timedelta(microseconds=1)
-        found = datetime.fromisoformat(text.strip())
+        found = datetime.fromisoformat(time.strip())
         found = found.astimezone(UTC) if found.tzinfo else found.replace(tzinfo=UTC)
+        return found + timedelta(days=is_day, microseconds=-(is_day or text.startswith("<")))
     except (ValueError, OverflowError):
-        message = f"{visible(name, 60)}: {quoted(text, 60)} is not a time. Write 2025-01-31 or 2025-01-31T12:00:00Z."
+        message = f"{visible(name, 60)}: {quoted(time, 60)} is not a time. Write 2025-01-31 or 2025-01-31T12:00:00Z."
         raise UsageError(message) from None
-    if side == "max" and re.fullmatch(r"[\d-]+", text.strip()):
-        found = found.replace(hour=23, minute=59, second=59, microsecond=999_999)
-    return found

@@ -89,14 +89,8 @@ class Explorer(Form):
         self.columns = columns_of(frame, "explore")
         # As it is now: the places of rows are of no table that is sorted or cut later, in place.
         self.known, self._given = Provenance.of(frame), frame.copy(deep=False)
-        # Which rows each filter takes, by the places of the columns.
-        self._masks: dict[int, Any] = {}
-        self.rows = self._places = pa.array(range(len(frame)), pa.int64())
-        self.order: list[tuple[int, Any]] = []
-        # Of the filters those that can be read.
-        self.asked: dict[int, dict[str, str]] = {}
-        self.search = ""
-        self.errors: dict[int, str] = {}
+        self._places = pa.array(range(len(frame)), pa.int64())
+        self.find((), {})
         cut = self.known.cut("")
         exact = ", ".join(
             visible(one.name, 60)
@@ -116,19 +110,20 @@ class Explorer(Form):
             total=len(frame),
         )
         self.variable, self.code = Variable("rows"), Markup()
-        store = Button("Store as variable", self.store)
-        share = Button("Share", self.share, tip="Write the rows that match as a page: NAME.html")
-        segment = Button("As a segment", self.to_segment)
         self.insertion = Button(
             "Insert cell",
             self.insert_segment,
             classes="nbext-insert",
             tip="Insert the segment's cell below",
         )
-        of_segment = [segment, *[self.insertion] * has_cells()]
-        is_segment = self.known.operation != "segment" and isinstance(self.known.filters, Mapping)
-        actions = row(self.variable, store, share, *of_segment * is_segment)
-        self.assemble(self.table, actions, self.status, self.code, wide=True)
+        actions = [
+            self.variable,
+            Button("Store as variable", self.store),
+            Button("Share", self.share, tip="Write the rows that match as a page: NAME.html"),
+        ]
+        if self.known.operation != "segment" and isinstance(self.known.filters, Mapping):
+            actions += [Button("As a segment", self.to_segment), *[self.insertion] * has_cells()]
+        self.assemble(self.table, row(*actions), self.status, self.code, wide=True)
 
     @property
     def frame(self) -> pd.DataFrame:
@@ -175,15 +170,18 @@ class Explorer(Form):
         search: str = "",
     ) -> None:
         """Find the rows that all filters take, in the order asked; ties, and missing values last, in the table's."""
-        self.order = [(int(at), way) for at, way in order]
-        self.search, self.asked, self.errors, self._masks = str(search), {}, {}, {}
+        self.order, self.search = [(int(at), way) for at, way in order], str(search)
+        # Of the filters those that can be read, and which rows each takes, by the places of the columns.
+        self.asked: dict[int, dict[str, str]] = {}
+        self._masks: dict[int, Any] = {}
+        self.errors: dict[int, str] = {}
         for at, given in filters.items():
-            place, bounds = int(at), {side: str(text) for side, text in given.items()}
+            bounds = {side: str(text) for side, text in given.items()}
             try:
-                self._masks[place] = self.columns[place].matching(bounds)
-                self.asked[place] = bounds
+                self._masks[int(at)] = self.columns[int(at)].matching(bounds)
+                self.asked[int(at)] = bounds
             except UsageError as error:
-                self.errors[place] = str(error)
+                self.errors[int(at)] = str(error)
         if self.search:
             found = [
                 pc.match_substring(one.key, self.search, ignore_case=True)
