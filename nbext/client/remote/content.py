@@ -71,7 +71,7 @@ class ForeignPage(Reading):
         return {
             path: value
             for path, plain, value in fields_of(self.document)
-            if any(like(table).fullmatch(plain) for table in tables)
+            if like(*tables).fullmatch(plain)
         }
 
     def first(self, table: str) -> Any:
@@ -89,37 +89,27 @@ class ForeignPage(Reading):
         return self.profile.find(name, self.document, self.headers)
 
 
-@dataclass(frozen=True)
-class Unread:
-    """An answer that is still to be read, and how: the types of its columns as far as they are known.
+def opened(
+    came: Incoming, want: Want, types: Mapping[str, str], folder: Path | None
+) -> ForeignPage:
+    """Return a page with the document that the body is, or with its table, whose columns are of these types.
 
-    A table that waits in a ``folder`` may be larger than memory.
+    A table that waits in a ``folder`` may be larger than memory. NotJson where it should be JSON; HTML, XML, damaged
+    CSV and Arrow are errors.
     """
-
-    came: Incoming
-    profile: ForeignProfile
-    types: Mapping[str, str]
-    folder: Path | None = None
-
-
-def opened(source: Unread, want: Want) -> ForeignPage:
-    """Return a page with the document that the body is, or with its table.
-
-    NotJson where it should be JSON; HTML, XML, damaged CSV and Arrow, and rows that are none, are errors.
-    """
-    came, kind, of_job = source.came, source.came.content_type, want is Want.SEGMENT
+    kind, of_job = came.content_type, want is Want.SEGMENT
     is_csv = kind in _CSV_TYPES or (kind in _VAGUE_TYPES and _looks_like_csv(came, of_job))
     # A receipt is a word, or a sentence, whatever is in it.
     if want is not Want.RECEIPT and (is_csv or kind == ARROW_TYPE):
         # Accepted: what it has so far is no result.
         waits = of_job and came.status == 202
-        page = ForeignPage(state=State.RUNNING) if waits else _of_table(source, is_csv)
+        page = ForeignPage(state=State.RUNNING) if waits else _of_table(came, is_csv, types, folder)
     else:
         answer = came.whole()
         page = of_document(answer)
         page.size = len(answer.body)
-    page.profile, page.headers = source.profile, came.headers
-    page.status, page.retry_after = page.status or came.status, retry_after(came.headers)
+    page.headers, page.retry_after = came.headers, retry_after(came.headers)
+    page.status = page.status or came.status
     page.unproven = page.unproven and not came.delimited
     page.cut = page.unproven and came.tail != b"\n"
     return page
@@ -133,14 +123,16 @@ def _looks_like_csv(came: Incoming, of_job: bool) -> bool:
     return head[:1] not in b'{["<' and (b"\n" in head or b"," in head)
 
 
-def _of_table(source: Unread, is_csv: bool) -> ForeignPage:
-    came, notes = source.came, list[str]()
-    if source.folder is not None:
+def _of_table(
+    came: Incoming, is_csv: bool, types: Mapping[str, str], folder: Path | None
+) -> ForeignPage:
+    notes = list[str]()
+    if folder is not None:
         came.cap = NO_CAP
     if is_csv:
         # pandas keeps text as large_string: read as such it is not copied once more.
-        text = pa.large_string() if source.folder is None else pa.string()
-        schema, batches, remarks = _csv_batches(came, source.types, text)
+        text = pa.large_string() if folder is None else pa.string()
+        schema, batches, remarks = _csv_batches(came, types, text)
         notes = [f"Above the header the answer says {quoted(each, 200)}." for each in remarks]
     else:
         schema, batches = arrow_batches(came)
@@ -148,8 +140,8 @@ def _of_table(source: Unread, is_csv: bool) -> ForeignPage:
             raise ProtocolError("The answer has no columns, or two of the same name.")
     table = (
         pa.Table.from_batches(batches, schema)
-        if source.folder is None
-        else _on_disk(batches, schema, source.folder)
+        if folder is None
+        else _on_disk(batches, schema, folder)
     )
     # Arrow has its own end.
     return ForeignPage(table=table, size=table.nbytes, warnings=notes, unproven=is_csv)
@@ -176,8 +168,9 @@ def _on_disk(batches: Iterator[pa.RecordBatch], schema: pa.Schema, folder: Path)
 
 def some_rows(page: ForeignPage) -> list[dict[str, Any]]:
     """Return the rows of a table among which one that is none would be: the first, the last, those unlike others."""
-    table, rows = page.table, page.ends(20)
-    wallets, name, odd = _address_column(rows[:20]), table.column_names[0], table.slice(0, 0)
+    table: pa.Table = page.table
+    rows, name, odd = page.ends(20), table.column_names[0], table.slice(0, 0)
+    wallets = _address_column(rows[:20])
     if wallets:
         # Texts may come as a dictionary of them.
         column = table.column(wallets).cast(pa.large_string())
@@ -392,8 +385,8 @@ class _CsvText(io.RawIOBase):
         while match := re.fullmatch(rb'(?:"?sep=([^\0])"?|#(.*?))\r?', lines[self.above]):
             following = lines[self.above + 1 : self.above + 7]
             is_last = not following or following[0][:1] in (b"", b"\r")
-            names = [] if is_last or match[1] else _split(following, _separator(following))[0]
-            if is_last or _has_values(names):
+            below = [] if is_last or match[1] else _split(following, _separator(following))[0]
+            if is_last or _has_values(below):
                 # It is the header itself: #address,balance
                 break
             separator = match[1].decode("latin-1") if match[1] else separator

@@ -111,9 +111,9 @@ def names(*tables: str) -> frozenset[str]:
 
 
 @cache
-def like(table: str) -> re.Pattern[str]:
-    """Return an expression that matches, in whole, the names of a table of words.toml."""
-    return re.compile("|".join(sorted(names(table))))
+def like(*tables: str) -> re.Pattern[str]:
+    """Return an expression that matches, in whole, the names of some tables of words.toml."""
+    return re.compile("|".join(sorted(names(*tables))))
 
 
 @lru_cache(4096)
@@ -360,11 +360,12 @@ def error_in(document: Any, *, receipt: bool = False) -> str | None:
     A ``receipt`` says little, and that is no error: a message alone, or no data.
     """
     if isinstance(document, list):
-        some = [by_bare(one) if isinstance(one, Mapping) else {} for one in document[:20]]
-        is_error = bool(some) and all(
-            one.keys() & {"code", "errorcode", "error"} and _is_message(one) for one in some
+        few = document[:20]
+        is_error = are_records(few) and all(
+            one.keys() & {"code", "errorcode", "error"} and _is_message(one)
+            for one in map(by_bare, few)
         )
-        return said(document[:20]) if is_error else None
+        return said(few) if is_error else None
     found = (
         _error_of(by_bare(place), top=not path, receipt=receipt) for path, place in places(document)
     )

@@ -11,13 +11,13 @@ import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
-from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
+from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from nbext.client.decode import State, miscounted
 from nbext.client.remote.content import ForeignPage
-from nbext.client.remote.field_names import bare, has_error, is_address, names
+from nbext.client.remote.field_names import Place, bare, has_error, is_address, names
 from nbext.client.remote.profile import ForeignProfile
 from nbext.client.remote.signs import Signs, Way, value_shown
 from nbext.core.uint256 import whole_of
@@ -44,27 +44,25 @@ _ID, _NUMBER = ("id", "Id", "ID"), re.compile(r"[-\d.,]+")
 _NOT_SO = (400, 404, 405, 410, 415, 422)
 
 
+@dataclass
 class Walk:
-    """The pages of one ``page``'s answer. ``ask`` reads a request's answer, the ``origin`` says where a link may lead.
+    """The pages of one answer, the ``first`` read already. ``ask`` reads a request's answer, ``origin`` follows links.
 
     ``counts`` are the rows that the description states, by where. ``cap`` bounds the bytes of all pages.
     """
 
-    def __init__(
-        self,
-        ask: Callable[[Call], Any],
-        origin: Origin,
-        page: Any,
-        *,
-        limit: int | None,
-        counts: Mapping[str, int],
-        cap: int | None,
-    ) -> None:
-        self._ask, self._origin, self._first = ask, origin, page
-        self._profile: ForeignProfile = page.profile
-        self._limit, self._cap, self._place = limit, cap, f"remote.{self._profile.operation}"
+    ask: Callable[[Call], Any]
+    origin: Origin
+    first: Any
+    limit: int | None
+    counts: Mapping[str, int]
+    cap: int | None
+
+    def __post_init__(self) -> None:
+        self._profile: ForeignProfile = self.first.profile
+        self._place = f"remote.{self._profile.operation}"
         silences = self._profile.silences
-        self._stated = {path: n for path, n in counts.items() if not silences(path)}
+        self._stated = {path: n for path, n in self.counts.items() if not silences(path)}
         # What came: rows, bytes, pages, and the rows of the largest page.
         self._came = self._bytes = self._seen = self._most = 0
         self._unproven = self._cut = self._ended = False
@@ -73,7 +71,7 @@ class Walk:
         # What led to this page, and what the page before said.
         self._way: Way | None = None
         self._before = Signs()
-        self._unknown, self._notes = dict[str, Any](), list[str]()
+        self._unknown, self._notes = dict[str, Any](), self.first.warnings
         # Whether tables or records came, and the columns: in order, of all rows, and of any.
         self._kinds, self._columns = set[bool](), list[str]()
         self._always, self._ever = set[str](), set[str]()
@@ -83,11 +81,10 @@ class Walk:
 
     def pages(self, call: Call) -> Iterator[ForeignPage]:
         """Yield the pages, the first one being the answer to the call; the next is asked for when it is wanted."""
-        page: ForeignPage = self._first
+        page: ForeignPage = self.first
         signs = page.signs
         if "total" in signs["nowhere"]:
             raise ProtocolError(f"{self._place}.paths.total leads to nothing in the answer.")
-        self._notes = page.warnings
         self._asked.add(self._mark(call))
         at = [found[1] for kind in ("page", "offset") if (found := signs.first(kind))]
         if signs["page"]:
@@ -103,7 +100,19 @@ class Walk:
             raise ProtocolError(
                 f"The service was asked for rows, and none of its {self._seen:,} pages has any."
             )
-        self._check_end()
+        for path, expected in miscounted(self._came, self._stated, self.limit).items():
+            raise ProtocolError(
+                f"The service states {expected:,} rows, but {self._came:,} came ({one_line(path, length=60)}). "
+                f"{self._lines([path], more=expected > self._came)}"
+            )
+        if self._cut and not self._stated:
+            # The body may have ended early, and looks so.
+            raise TruncatedResponse(
+                f"The answer ends in the middle of a line, after {self._came:,} rows, and states neither its length "
+                "nor a count."
+            )
+        if self._unproven and (self._cut or not self._stated):
+            self._notes.append(HALF if self._cut else UNPROVEN)
         self._notes += unknown_notes(self._unknown, self._profile)
 
     def _walk(self, page: ForeignPage, call: Call) -> Iterator[ForeignPage]:
@@ -116,11 +125,11 @@ class Walk:
                 self._way = None
                 yield from self._walk(*part) if part else ()
             more = not self._ended and self._says_more(page)
-            if self._limit and self._came >= self._limit:
+            if self.limit and self._came >= self.limit:
                 # The note is of a service that has more and no total.
                 if more and (page.signs["way"] or page.signs.go_on or self._is_reached()):
                     self._notes.append(
-                        f"The limit of {self._limit:,} rows is reached; the service has more."
+                        f"The limit of {self.limit:,} rows is reached; the service has more."
                     )
                 self._ended, more = True, False
             ways = [] if more is False else self._ways(page)
@@ -139,20 +148,19 @@ class Walk:
         # Of two rows the second; and not the first row, with which the first of all pages begins.
         found = first[1:]
         with suppress(NbextError):
-            found = self._marks(self._ask(self._calls(call, {name: str(min(2, len(found)))})[0]))
+            found = self._marks(self.ask(self._calls(call, {name: str(min(2, len(found)))})[0]))
         if len(first) > 1 and (first[0] in found or set(found).isdisjoint(first)):
             raise self._missing(f"{one_line(name, length=40)} seems to count pages, and not rows.")
 
     def _mark(self, call: Call) -> tuple[str, bytes | None]:
-        return self._origin.address(call.target), call.body
+        return self.origin.address(call.target), call.body
 
     # -------------------------------------------------------------- one page
 
     def _count(self, page: ForeignPage) -> None:
         """Count a page's rows and what it states."""
         rows, signs = page.rows or 0, page.signs
-        if page.warnings is not self._notes:
-            self._notes += [note for note in page.warnings if note not in self._notes]
+        self._notes += [note for note in page.warnings if note not in self._notes]
         if self._seen and page.state not in (None, State.COMPLETED) and not signs["way"]:
             raise ProtocolError(
                 f"After {self._came:,} rows a page says that it is not done: its rows may be missing."
@@ -161,9 +169,9 @@ class Walk:
         self._unproven, self._cut = self._unproven or page.unproven, self._cut or page.cut
         self._bytes += page.size
         self._seen, self._most = self._seen + 1, max(self._most, rows)
-        if self._cap is not None and self._bytes > self._cap:
+        if self.cap is not None and self._bytes > self.cap:
             raise ResponseTooLarge(
-                f"The pages of the answer are larger than {self._cap / 1e6:,.0f} MB in all. "
+                f"The pages of the answer are larger than {self.cap / 1e6:,.0f} MB in all. "
                 "Raise the setting max_body_mb, or export to a file with to=."
             )
         if not page.bare and not page.parts:
@@ -171,7 +179,7 @@ class Walk:
         if len(self._kinds) > 1:
             raise ProtocolError("Some pages of the answer are CSV, and some are JSON.")
         if page.records:
-            page.records = self._named(page.records, unnamed=page.unnamed)
+            self._name(page, page.records)
         self._count_stated(signs, rows)
         self._note_errors(page)
         self._came += rows
@@ -208,16 +216,18 @@ class Walk:
         # A count may be of this page or of all: only what is not this page's is one of all.
         self._stated |= {path: n for path, n in signs["count"].items() if n != rows}
 
-    def _named(self, records: list[dict[str, Any]], *, unnamed: bool) -> list[dict[str, Any]]:
-        """Return a page's records under the columns of the first, where it is lists without names: SQL by a cursor.
+    def _name(self, page: ForeignPage, records: Sequence[Place]) -> None:
+        """Have a page's records under the columns of the first, where they are lists without names: SQL by a cursor.
 
         A note where a column has another name than on the pages before, once for each name: the rows would be half
         empty. Of the address, an error.
         """
         first = records[0]
         self._columns = self._columns or list(first)
-        if unnamed and len(first) == len(self._columns):
-            return [dict(zip(self._columns, row.values(), strict=True)) for row in records]
+        if page.unnamed and len(first) == len(self._columns):
+            named = (zip(self._columns, row.values(), strict=True) for row in records)
+            page.records = list(map(dict, named))
+            return
         always, ever = set(first).intersection(*records), set(first).union(*records)
         lost, new = self._always - ever, always - self._ever
         if lost or (new and self._came):
@@ -231,7 +241,6 @@ class Walk:
             self._notes.append(text)
         self._always = self._always & always if self._ever else always
         self._ever |= ever
-        return records
 
     def _repeats(self, page: ForeignPage) -> bool:
         """Say whether a page came before: its first and last rows are the same."""
@@ -358,7 +367,7 @@ class Walk:
         for way, asked in new:
             self._asked.add(self._mark(asked))
             try:
-                found = self._ask(asked)
+                found = self.ask(asked)
             except ApiError as error:
                 if error.status not in _NOT_SO:
                     raise
@@ -426,10 +435,10 @@ class Walk:
 
     def _calls(self, call: Call, way: Way) -> list[Call]:
         """Return the requests that a way may mean: a search's next page may be asked for in its body or its query."""
-        url = self._origin.address(call.target)
+        url = self.origin.address(call.target)
         # Another page is another question: under the same key it would get the same answer.
         headers = {name: text for name, text in call.headers.items() if name != IDEMPOTENCY_HEADER}
-        target = self._origin.follow(way, url) if isinstance(way, str) else with_query(url, way)
+        target = self.origin.follow(way, url) if isinstance(way, str) else with_query(url, way)
         moved = replace(call, target=target, headers=headers)
         if call.method == "GET":
             return [moved]
@@ -464,24 +473,6 @@ class Walk:
                 )
 
     # -------------------------------------------------------------- errors
-
-    def _check_end(self) -> None:
-        """Refuse other rows than were stated; note where nothing proves that they are all.
-
-        TruncatedResponse where the body may have ended early, and looks so.
-        """
-        for path, expected in miscounted(self._came, self._stated, self._limit).items():
-            raise ProtocolError(
-                f"The service states {expected:,} rows, but {self._came:,} came ({one_line(path, length=60)}). "
-                f"{self._lines([path], more=expected > self._came)}"
-            )
-        if self._cut and not self._stated:
-            raise TruncatedResponse(
-                f"The answer ends in the middle of a line, after {self._came:,} rows, and states neither its length "
-                "nor a count."
-            )
-        if self._unproven and (self._cut or not self._stated):
-            self._notes.append(HALF if self._cut else UNPROVEN)
 
     def _lines(self, fields: Sequence[str] = (), *, more: bool = True) -> str:
         """Return the lines of settings that ask for the other pages, or say that a field does not speak of any."""
@@ -519,9 +510,6 @@ def unknown_notes(
 def with_query(url: str, changes: Mapping[str, str]) -> str:
     """Return the URL with other values in its query; what is not changed stays as it is."""
     parts = urlsplit(url)
-    kept = [
-        (name, value)
-        for name, value in parse_qsl(parts.query, keep_blank_values=True)
-        if name not in changes
-    ]
-    return urlunsplit(parts._replace(query=urlencode([*kept, *changes.items()])))
+    given = parse_qsl(parts.query, keep_blank_values=True)
+    kept = [pair for pair in given if pair[0] not in changes]
+    return parts._replace(query=urlencode([*kept, *changes.items()])).geturl()

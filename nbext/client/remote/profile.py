@@ -307,11 +307,11 @@ class LastAnswer:
 
     def lines(self, role: str) -> list[str]:
         """Return the lines of settings that would take fields of this answer for a role, the likeliest first."""
-        ranked = [(_rank(role, one), one.path) for one in self.fields]
         # Only a job has an id that must be found at all costs.
         least = 2 if role == "id" and self.operation != "segment" else 1
-        paths = [path for rank, path in sorted(ranked, key=lambda pair: -pair[0]) if rank >= least]
-        return [_line(f"{self.operation}.paths.{role}", path) for path in paths]
+        likely = [one for one in self.fields if _rank(role, one) >= least]
+        likely.sort(key=lambda one: -_rank(role, one))
+        return [_line(f"{self.operation}.paths.{role}", one.path) for one in likely]
 
     def advice(self, roles: Sequence[str]) -> str:
         """Return the line of settings for each role that a field of this answer may have, as one sentence."""
@@ -346,7 +346,7 @@ def outlined(
         size, fields = "", [OutlineField("(beginning)", "text", _value(beginning, key))]
     headers = [
         (f"header:{visible(name, 60)}", value)
-        for name, value in list(answer.headers.items())[:100]
+        for name, value in answer.headers.items()
         if not like("plain_headers_like").fullmatch(name.lower())
     ]
     fields += _fields(headers[:20], key)
@@ -369,11 +369,9 @@ def _fields(found: Iterable[tuple[str, Any]], key: Secret) -> Iterator[OutlineFi
             else vocabulary()["kinds"].get(type(one).__name__, "number")
             for one in values
         )
-        size = max(
-            (len(one) for one in values if isinstance(one, list) or is_keyed(one)), default=None
-        )
+        sizes = [len(one) for one in values if isinstance(one, list) or is_keyed(one)]
         texts = [one for one in values if not isinstance(one, list | Mapping | None)]
-        of = "" if size is None else f" of {size:,}"
+        of = f" of {max(sizes):,}" if sizes else ""
         # The whole answer is a line of its own only where it is rows, or a single value.
         if path or "object" not in kinds:
             named, value = redacted(path or "@", key), _value(texts[0], key) if texts else ""

@@ -24,8 +24,11 @@ from nbext.client.remote.field_names import (
     bare,
     error_in,
     error_in_rows,
+    fields_of,
+    first_named,
     kind_named,
     last_name,
+    like,
     names,
     prose_in,
     said,
@@ -105,10 +108,16 @@ class Stranger:
     ) -> ForeignPage:
         """Return what the answer says, under our names for its columns; the rows of a table wait in the ``folder``."""
         profile, fields = self._profiles[call.operation], _METADATA.get(call.operation, {})
-        source = content.Unread(came, profile, {**profile.types_by_theirs, **types}, folder)
+        types = {**profile.types_by_theirs, **types}
         try:
-            page = content.opened(source, want)
-            _read(page, source, want)
+            page = content.opened(came, want, types, folder)
+            page.profile = profile
+            if want is Want.RECEIPT:
+                _read_receipt(page)
+            elif came.answer is None:
+                _read_rows(page, types)
+            else:
+                _read_document(page, want)
         except RecursionError:
             # What JSON still takes may be too deep for those who walk it.
             raise ProtocolError("The answer is nested too deeply.") from None
@@ -140,8 +149,8 @@ def _refuse_other(page: ForeignPage, asked: Mapping[str, str]) -> None:
             # Beside the id of its run, say; where the settings have its path, that one.
             path = profile.paths.get("id")
             ids = {path: page.id} if path else page.named("ids") or {"id": page.id}
-            is_ours = any(map(is_same, ids.values()))
-            fields |= {} if is_ours else ids
+            if not any(map(is_same, ids.values())):
+                fields |= ids
         others = [path for path, one in fields.items() if not is_same(one)]
         if not all(map(profile.silences, others)):
             raise ProtocolError(
@@ -228,32 +237,31 @@ def _owners(plain: str, texts: Sequence[str]) -> Iterator[tuple[str, str]]:
                         yield "chain", f"chain {chain_of(each).id}"
 
 
-def _read(page: ForeignPage, source: content.Unread, want: Want) -> None:
-    """Read what an answer says into its page."""
-    profile, document = page.profile, page.document
-    if want is Want.RECEIPT:
-        _read_receipt(page)
-        return
-    if source.came.answer is None:
-        page.signs = signs_of(page)
-        if page.table is not None:
-            _refuse_rows(content.some_rows(page), profile)
-            names = page.table.column_names
-            is_known = not {*profile.columns, *source.types}.isdisjoint(names)
-            if not (page.rows or is_known) and (text := prose_in(names)):
-                raise _error(text)
-            told = page.table.schema.metadata or {}
-            # Arrow has headers of its own.
-            page.signs.headers(
-                {
-                    name.decode(errors="replace"): value.decode(errors="replace")
-                    for name, value in told.items()
-                }
-            )
-        page.warnings += page.signs.notes()
-        return
+def _read_rows(page: ForeignPage, types: Mapping[str, str]) -> None:
+    """Read what CSV or Arrow says, or that it is not there yet, into its page."""
+    page.signs = signs_of(page)
+    if page.table is not None:
+        _refuse_rows(content.some_rows(page), page.profile)
+        names = page.table.column_names
+        is_known = not {*page.profile.columns, *types}.isdisjoint(names)
+        if not (page.rows or is_known) and (text := prose_in(names)):
+            raise _error(text)
+        told = page.table.schema.metadata or {}
+        # Arrow has headers of its own.
+        page.signs.headers(
+            {
+                name.decode(errors="replace"): value.decode(errors="replace")
+                for name, value in told.items()
+            }
+        )
+    page.warnings += page.signs.notes()
+
+
+def _read_document(page: ForeignPage, want: Want) -> None:
+    """Read what a document says into its page."""
+    profile = page.profile
     is_job = want is Want.SEGMENT and profile.operation == "segment"
-    document = tables.unlisted(document, of_job=is_job)
+    document = tables.unlisted(page.document, of_job=is_job)
     if want is Want.SEGMENT and isinstance(document, str) and (name := _role_of(document, profile)):
         document = {name: document}
     page.document = document
@@ -306,8 +314,9 @@ def _read_status(page: ForeignPage) -> None:
 def _read_job(page: ForeignPage) -> None:
     """Read what an answer says of a job into the page."""
     profile, headers, is_begun = page.profile, page.headers, page.status in (201, 202)
-    own = re.search(rf"/segments?/({SEGMENT_ID_PATTERN})/?(?:\?.*)?\Z", headers.get("Location", ""))
-    page.id = _id_of(page) or (own[1] if own and is_begun else None)
+    where = headers.get("Location", "") if is_begun else ""
+    own = re.search(rf"/segments?/({SEGMENT_ID_PATTERN})/?(?:\?.*)?\Z", where)
+    page.id = _id_of(page) or (own[1] if own else None)
     if page.id is not None and not is_foreign_id(page.id):
         raise ProtocolError(
             f"{one_line(page.id, length=80)!r} is not a segment id: it is too long, or has hidden parts."
@@ -325,14 +334,13 @@ def _read_job(page: ForeignPage) -> None:
     polled, plain = addresses("polled_at_like"), addresses("plain_urls").values()
     poll, url = map(page.find, ("poll", "url"))
     if url is None and not profile.is_absent("url"):
-        url = _only(addresses("plain_urls", "results_at_like"), "url", profile.operation)
+        url = _only(page, "url", addresses("plain_urls", "results_at_like"))
     if poll is None and not page.id and not profile.is_absent("poll"):
-        monitors = ("Operation-Location", "Azure-AsyncOperation", "Location")
-        named = [headers.get(name) for name in monitors if is_begun]
-        poll = next(filter(None, [*named, *polled.values()]), None)
+        monitor = first_named(headers, "monitors") if is_begun else None
+        poll = monitor or next(iter(polled.values()), None)
     # 202 says that it is accepted, and later that it still runs; where to ask may have been said before.
-    begun = page.status == 202 or (page.empty and (page.id or poll))
-    page.state = page.state or (State.RUNNING if begun else None)
+    if page.status == 202 or (page.empty and (page.id or poll)):
+        page.state = page.state or State.RUNNING
     if page.state is State.RUNNING and url in plain:
         # The rows are not there yet, if ever: beside an id it is the address of the job itself.
         poll, url = poll or (None if page.id else url), None
@@ -355,7 +363,7 @@ def _unknown_word(word: str, profile: ForeignProfile) -> AmbiguousAnswer:
 
 
 def _id_of(page: ForeignPage) -> str | None:
-    document, chosen = page.document, page.find("id")
+    chosen = page.find("id")
     if chosen is not None or page.profile.is_absent("id"):
         return None if chosen is None else str(chosen)
     # JSON-LD's @id is an address.
@@ -364,18 +372,18 @@ def _id_of(page: ForeignPage) -> str | None:
         for path, value in page.named("ids").items()
         if type(value) in (str, int) and value != "" and '"@' not in path
     }
-    if isinstance(document, Mapping) and "jsonrpc" in document:
+    if "jsonrpc" in page.said:
         # The question's.
         found.pop("id", None)
     # The query's id beside that of its run: what ran is asked for by its own.
     runs = {path: value for path, value in found.items() if last_name(path) != "queryid"}
-    return _only(runs or found, "id", page.profile.operation)
+    return _only(page, "id", runs or found)
 
 
-def _only(found: Mapping[str, str], name: str, operation: str) -> str | None:
+def _only(page: ForeignPage, name: str, found: Mapping[str, str]) -> str | None:
     """Return the one value, or None; several different ones are an error."""
     if len(set(found.values())) > 1:
-        raise ambiguous(name, list(found), operation)
+        raise ambiguous(name, list(found), page.profile.operation)
     return next(iter(found.values()), None)
 
 
@@ -402,8 +410,8 @@ def _read_receipt(page: ForeignPage) -> None:
         if page.profile.state_of(document) is None:
             raise _unknown_word(document, page.profile)
         page.document = document = {"status": document}
-    told = page.named("receipt.taken", "receipt.refused").items()
-    refused = [path for path, value in told if says(kind_named("receipt", last_name(path)), value)]
+    told = fields_of(document)
+    refused = [path for path, plain, value in told if says(kind_named("receipt", plain), value)]
     if refused or (isinstance(document, bool | int) and document <= 0):
         raise _error(
             said(document)
@@ -480,7 +488,7 @@ def _read_table(page: ForeignPage) -> None:
         _read_description(page)
     elif page.doubt is None:
         page.records, page.types, page.unnamed = rows, table.types, table.unnamed
-        if page.state is State.RUNNING and page.word is None and page.url is None and rows:
+        if page.state is State.RUNNING and page.url is None:
             # Without an id there is no job to wait for: "done": false beside rows says that there are more of them.
             page.state, signs["more"] = None, {"": True}
     elif rows:
@@ -523,11 +531,15 @@ def _rows_of(page: ForeignPage) -> tables.FoundTable | None:
         is_said = document == {} and "rows" in profile.users
         return tables.FoundTable("", []) if is_said else None
     every, has_id = tables.tables(document), page.id is not None
-    linked = [one for one in every if one.links and operation != "search"]
-    # Beside an id such a list may be of anything, unless its name says what.
-    by_name = has_id and operation == "segment"
-    are_files = tables.OF_FILES.fullmatch
-    parts = [one for one in linked if not (by_name and one.path) or are_files(last_name(one.path))]
+    # Beside an id a list of links may be of anything, unless its name says what.
+    by_name, are_files = has_id and operation == "segment", like("of_files_like").fullmatch
+    parts = [
+        one
+        for one in every
+        if one.links
+        and operation != "search"
+        and (not (by_name and one.path) or are_files(last_name(one.path)))
+    ]
     # Beside other rows such a list is of something else.
     if len(parts) == 1 and not any(one.records for one in every if one is not parts[0]):
         # What objects say beside their links is read as other signs: {"url": ..., "rows": 15}.

@@ -19,7 +19,6 @@ from nbext.client.remote.field_names import (
     ECHOES,
     NOT_ROWS,
     STATUSES,
-    WRAPPERS,
     Place,
     bare,
     by_bare,
@@ -43,10 +42,6 @@ from nbext.client.remote.field_names import (
 from nbext.core.untrusted_text import quoted, shown
 from nbext.http.errors import one_line
 
-_ABOUT, _ABOUT_LIKE = names("about"), like("about_like")
-# Kinds of names, whatever a header has in front of them, and names that speak of no rows there.
-_IN_HEADERS, _NOT_IN_HEADERS = names("in_headers"), names("not_in_headers")
-_HARMLESS_PLACES, _NO_HEADER = like("harmless_places_like"), like("no_header_like")
 _LINK = re.compile(r"<([^<>]{1,8000})>((?:\s*;\s*[\w*-]+\s*(?:=\s*(?:\"[^\"]*\"|[^\s;,\"]+))?)*)")
 # Numbers in a text, whatever is between their thousands; one of which only the first digits are there; and what says
 # that there may be more: "10+", or any relation but that both are equal.
@@ -129,7 +124,7 @@ class Signs(defaultdict[str, dict[str, Any]]):
         )
         return [one_line(note, length=300) for note in (*old, *self["warning"].values())]
 
-    def place(self, path: str, place: Place, about: bool) -> None:
+    def place(self, path: str, place: Place, about: bool = True) -> None:
         """Take what the fields of one object say; what no rule understands may say anything, and is unknown."""
         # What is in it decides what others say.
         kinds = {f"{_kind(bare(name))}={shape_of(value)}" for name, value in place.items()}
@@ -173,9 +168,10 @@ class Signs(defaultdict[str, dict[str, Any]]):
             found = number_of(value)
         if sign in ("more", "last"):
             sign, found = "more", sign == "more"
-        if found not in (None, []):
-            self[sign].setdefault(here, (name, found) if sign in ("page", "offset") else found)
-        return sign != "" and kind not in names("harmless_kinds") and found not in (None, [])
+        if found in (None, []):
+            return False
+        self[sign].setdefault(here, (name, found) if sign in ("page", "offset") else found)
+        return sign != "" and kind not in names("harmless_kinds")
 
     def _list(self, here: str, plain: str, items: list[Any], about: bool) -> None:
         kind = _kind(plain)
@@ -189,13 +185,13 @@ class Signs(defaultdict[str, dict[str, Any]]):
                 name = "next" if re.search(r"\bnext\b", relation) else relation
                 if address or "label" not in link:
                     links[name] = address or link
-            self.place(here, links, about)
+            self.place(here, links)
         elif about and kind == "division" and items:
             counts = [number_of(one.get("rowcount", one.get("rows"))) for one in objects]
             if len(counts) == len(items) and None not in counts:
                 self["total"][here] = sum(filter(None, counts))
-        elif about and len(items) == 1 == len(objects) and plain in _ABOUT:
-            self.place(here, items[0], about)
+        elif about and len(items) == 1 == len(objects) and plain in names("about"):
+            self.place(here, items[0])
         elif items and kind in ("rest", "cut"):
             self._take(kind, here, plain, len(items), about)
         elif about and kind == "warning":
@@ -208,23 +204,24 @@ class Signs(defaultdict[str, dict[str, Any]]):
 
     def headers(self, headers: Mapping[str, str]) -> None:
         """Take what the headers say."""
-        self.place("Link", _links_of(headers.get("Link", "")), True)
+        self.place("Link", _links_of(headers.get("Link", "")))
         for name, value in list(headers.items())[:200]:
             plain = re.sub(r"^x[-_](wp[-_]|ms[-_])?", "", name.lower())
             for pattern in vocabulary()["in_header_lines"]:
                 if found := re.fullmatch(pattern, f"{name}: {value[:1000]}", re.IGNORECASE):
-                    self.place(name, found.groupdict(), True)
+                    self.place(name, found.groupdict())
             if value.startswith("{") and "pagination" in plain:
                 with suppress(ValueError):
-                    self.place(name, json.loads(value[:10_000]), True)
-            elif not _NO_HEADER.fullmatch(plain):
+                    self.place(name, json.loads(value[:10_000]))
+            elif not like("no_header_like").fullmatch(plain):
                 # A vendor's name may come first: Sforce-Locator, X-Aptos-Cursor, X-Pagination-Total-Count.
-                parts = plain.split("-")
-                ends = ("-".join(parts[number:]) for number in range(3))
+                ends = (plain.split("-", number)[-1] for number in range(3))
                 own = plain if name.lower() != plain else ""
-                signs = (end for end in ends if _kind(bare(end)) in _IN_HEADERS)
-                known = next((end for end in signs if bare(end) not in _NOT_IN_HEADERS), own)
-                self.place("", {known: value} if known else {}, True)
+                signs = (end for end in ends if _kind(bare(end)) in names("in_headers"))
+                known = next(
+                    (end for end in signs if bare(end) not in names("not_in_headers")), own
+                )
+                self.place("", {known: value} if known else {})
                 # Headers speak of much else: only one that says yes or no, or that something is a part or runs, may be
                 # of the rows.
                 runs = bare(known) in STATUSES and state_of(value) is State.RUNNING
@@ -241,7 +238,7 @@ def signs_of(page: Any, rows: Any = None, at: str = "") -> Signs:
     def enter(path: str, name: str, value: Any) -> bool:
         plain, here = bare(name), path_to(path, name)
         holds = f"{at}.".startswith(f"{here}.")
-        is_about = plain in _ABOUT | WRAPPERS or _ABOUT_LIKE.fullmatch(plain) is not None
+        is_about = like("about", "about_like", "wrappers").fullmatch(plain) is not None
         # Whether plain names there are about the answer.
         about[here] = about[path] and (is_about or holds)
         return value is not rows and bool(value) and (plain not in ECHOES or holds)
@@ -282,13 +279,14 @@ def _may_speak(plain: str, value: Any, holder: str, *, inside: bool) -> bool:
     """Say whether a field that was not read may be of rows that are missing, by its name and its value."""
     # Nothing, and 0, say nothing, but not of whether a page is the last.
     kind = _kind(plain)
-    is_nothing = value in ("", "0", 0) and value is not False and kind != "last"
+    is_nothing = value in ("0", 0) and value is not False and kind != "last"
     if is_nothing or not isinstance(value, _PLAIN):
         return False
     # A part of it is not done: what is at the top was read as the job's.
     waits = inside and plain in STATUSES and state_of(str(value)) not in (None, State.COMPLETED)
     is_part = kind in ("more", "cut") and says(kind, value) == "more"
-    is_known = (_HARMLESS_PLACES.fullmatch(holder) and not is_part) or says_whole(plain, value)
+    is_harmless = like("harmless_places_like").fullmatch(holder) and not is_part
+    is_known = is_harmless or says_whole(plain, value)
     return waits or not is_known or _A_PART.search(str(value)[:1000]) is not None
 
 
@@ -352,9 +350,9 @@ def _links_of(header: str) -> dict[str, str]:
     """Return the addresses of a Link header (RFC 8288) by relation: several links, their parameters in any order."""
     found: dict[str, str] = {}
     for target, parameters in _LINK.findall(header[:100_000]):
-        rel = re.search(r";\s*rel\s*=\s*(?:\"([^\"]*)\"|([^\s;,\"]+))", parameters, re.IGNORECASE)
-        for name in (rel[1] or rel[2] or "").lower().split() if rel else ():
-            found.setdefault(name, str(target))
+        for rel in re.findall(r';\s*rel\s*=\s*"?([^";]*)', parameters, re.IGNORECASE)[:1]:
+            for name in rel.lower().split():
+                found.setdefault(name, target)
     return found
 
 

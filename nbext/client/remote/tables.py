@@ -27,6 +27,7 @@ from nbext.client.remote.field_names import (
     has_address,
     is_address,
     is_keyed,
+    like,
     names,
     path_to,
     places,
@@ -38,6 +39,7 @@ from nbext.http.errors import one_line
 
 # No answer was seen with more than a dozen objects around its rows; a stranger may send a million.
 MAX_DEPTH, MOST_HOLDERS = 6, 20_000
+_NO_ROWS = NOT_ROWS | ECHOES - WRAPPERS
 # A record's fields may be in one of these, beside what the service says of it: JSON:API's resources, GraphQL's edges,
 # the hits of Elasticsearch and Typesense, the records of Airtable and HubSpot.
 _LAYERS = ("node", "attributes", "_source", "fields", "properties", "document", "data")
@@ -67,7 +69,7 @@ def tables(document: Any) -> list[FoundTable]:
     found = list[FoundTable]()
     holders = places(
         document,
-        lambda _, name, value: _may_hold(bare(name)) and not is_keyed(value),
+        lambda _, name, value: bare(name) not in _NO_ROWS and not is_keyed(value),
         deep=MAX_DEPTH,
         most=MOST_HOLDERS + 1,
     )
@@ -79,9 +81,9 @@ def tables(document: Any) -> list[FoundTable]:
         columns = columns_beside(holder)
         for name, value in holder.items():
             plain, here = bare(name), path_to(path, name)
-            is_list = isinstance(value, list)
-            if not _may_hold(plain) or not (is_list or isinstance(value, Mapping)):
+            if plain in _NO_ROWS or not isinstance(value, list | Mapping):
                 continue
+            is_list = isinstance(value, list)
             within = set(map(bare, here.split(".")))
             about = any(one.endswith(("metadata", "manifest")) for one in within)
             # What is in the echo of a question are the question's.
@@ -91,14 +93,10 @@ def tables(document: Any) -> list[FoundTable]:
                 found += [FoundTable(here, [], source=value, links=links)] if links else []
             elif table := as_table(value, here, columns, document):
                 is_text = is_list and len(value) > 1 and isinstance(value[0], str)
-                alike = [one for one in holder.values() if isinstance(one, list)]
-                is_column = is_text and sum(len(one) == len(value) for one in alike) > 1
+                sizes = [len(one) for one in holder.values() if isinstance(one, list)]
+                is_column = is_text and sizes.count(len(value)) > 1
                 found.append(replace(table, is_column=is_column, links=links))
     return found
-
-
-def _may_hold(plain: str) -> bool:
-    return plain not in NOT_ROWS | ECHOES - WRAPPERS
 
 
 def is_result(found: FoundTable) -> bool:
@@ -272,11 +270,6 @@ def refuse_groups(found: FoundTable) -> None:
                 raise ambiguous("rows", [f"{found.path}[].{path_to('', name)}[]"])
 
 
-# What lists of the files that hold the rows are called.
-OF_FILES = re.compile(
-    "(results?|output|export|download|data|external|(pre)?signed)?(files|parts|chunks|urls|uris|links|shards)"
-)
-_LINK_NAME = re.compile("(?!next).*(url|uri|href|link|location|path|file)")
 _LINK = re.compile(r"(https?:/)?/\S+|(s3|gs|abfss?|hdfs)://\S+")
 
 
@@ -291,7 +284,8 @@ def _link_of(item: Any) -> str | None:
     """Return the one address that an item of a list is, or has: a link that says its relation is of something else."""
     if isinstance(item, Mapping):
         named = by_bare(item, 20)
-        texts = [value for name, value in named.items() if _LINK_NAME.match(name)]
+        of_files = like("of_file_like").fullmatch
+        texts = [value for name, value in named.items() if of_files(name)]
         is_row = has_address(item) or named.keys() & {"rel", "name", "title"}
         item = None if is_row or len(texts) != 1 else texts[0]
     return item if isinstance(item, str) and _LINK.fullmatch(item) else None
