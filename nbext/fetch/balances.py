@@ -250,7 +250,7 @@ class Balances:
             high = blocks.start + bisect_left(blocks, True, key=differs)
             wanted = LogFilter(high, high, (contract,), tuple(self.topics[contract]))
             _, rows = read_range(self.node, wanted, near_end=True)
-            there = {(at, *move[:3]) for _, *move, at, _, _ in rows}
+            there = {(at, *move[:3]) for _, _, at, _, *move in rows}
         except (Refusal, NodeError) as why:
             if not getattr(why, "finding", ""):
                 return _UNKNOWN

@@ -5,7 +5,6 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
 
 from nbext.errors import NodeError
 from nbext.node.limits import Meaning, blocks_offered
@@ -20,14 +19,18 @@ CONSECUTIVE_TRANSFER = "0xdeaa91b6123d068f5821d0fb0678463d1a8a6079fe8af5de3ce5e8
 DEPOSIT = "0xe1fffcc4923d04b559f4d29a8bfc6cda04eb5b0d3c460751c2402c5c5cc9109c"
 WITHDRAWAL = "0x7fcf532c15f0a6db0bd6d0e038bea71d30d808c7d98cb3bf7268a95bf5081b65"
 TRANSFERS = (TRANSFER, TRANSFER_SINGLE, TRANSFER_BATCH, CONSECUTIVE_TRANSFER)
-# Events that contracts index as they like, and the bytes of those that have as many in each log.
+# Events that contracts index as they like, and the bytes of those that have as many in each log, nobody's address among
+# them.
 _OLD = (TRANSFER, DEPOSIT, WITHDRAWAL)
-_SIZES = {
-    TRANSFER: 96,
-    DEPOSIT: 64,
-    WITHDRAWAL: 64,
-    TRANSFER_SINGLE: 160,
-    CONSECUTIVE_TRANSFER: 128,
+_SIZES = {**dict.fromkeys(_OLD, 96), TRANSFER_SINGLE: 160, CONSECUTIVE_TRANSFER: 128}
+# Which standard a log shows by its event and how many fields are indexed. Of old contracts, which index less, either
+# has the same words.
+_STANDARDS = {
+    (TRANSFER, 2): "ERC20",
+    (TRANSFER, 3): "ERC721",
+    (CONSECUTIVE_TRANSFER, 3): "ERC721",
+    (TRANSFER_SINGLE, 3): "ERC1155",
+    (TRANSFER_BATCH, 3): "ERC1155",
 }
 
 # The data of calls; those with arguments have them as words behind.
@@ -53,7 +56,6 @@ _MOST_TEXT = 1000
 _MOST_ITEMS = 2**63 - 1
 # Ids of one log, which are a row each: ERC-2309 advises to mint 5,000 at once.
 _MOST_IDS = 100_000
-_ADDRESS_PAD, _NOBODY = "0" * 24, "0" * 64
 # How often a deployment is looked for, and by how much fewer blocks a refused proof goes on.
 _PROOFS, _FEWER = 4, 16
 # Blocks of which one should have a transaction, and the types of those that a wallet signs.
@@ -64,41 +66,48 @@ class Unreadable(Exception):
     """A log is not one that its event's ABI allows."""
 
 
-# Who sent what to whom: sender, recipient, value, quantity, place. The value is an amount, or a token id, of which
-# ERC1155 moves a quantity; the place is that of the id among those of a batch, which has one log index for all of it.
-Movement = tuple[str, str, str, str | None, int]
+# Who sent what to whom: sender, recipient, value, quantity, place, and the standard that the log shows. The value is
+# an amount, or a token id, of which ERC1155 moves a quantity; the place is that of the id among those of a batch, which
+# has one log index for all of it.
+Movement = tuple[str, str, str, str | None, int, str | None]
 
 
-def decode_transfer(topics: Sequence[str], data: str) -> list[Movement]:
-    """Return what a log says was moved.
+def decode_transfer(topics: str, data: str) -> list[Movement]:
+    """Return what a log says was moved; its topics are one text.
 
     Raises
     ------
     Unreadable
         Its topics and data are not those of the event, or an amount is more than can be stored.
     """
-    kind, indexed = topics[0], len(topics) - 1
-    size = 32 * indexed + len(data) // 2 - 1
-    if size != _SIZES.get(kind, size) or (kind not in _OLD and indexed != 3):
-        raise Unreadable(f"{indexed} indexed fields and {len(data) // 2 - 1} bytes of data")
-    words = [*topics[1:], *[data[at : at + 64] for at in range(2, len(data) - 63, 64)]]
+    event, indexed = topics[:66], len(topics) // 66 - 1
+    text = topics[66:].replace("0x", "") + data[2:]
     # Ether that is wrapped or unwrapped comes from nobody, or goes to nobody.
-    if kind in (DEPOSIT, WITHDRAWAL):
-        words.insert(kind == WITHDRAWAL, _NOBODY)
-    # Old tokens index nothing, or the sender alone: the rest is in the data, in the same order.
-    if kind in _OLD:
-        return [(_address(words[0]), _address(words[1]), str(int(words[2], 16)), None, 0)]
-    # The operator, or the first id, is before them.
-    ends = _address(words[1]), _address(words[2])
-    if kind == CONSECUTIVE_TRANSFER:
-        first, last = int(words[0], 16), int(words[3], 16)
-        if not 0 <= last - first < _MOST_IDS:
+    if event in (DEPOSIT, WITHDRAWAL):
+        at = 64 * (event == WITHDRAWAL)
+        text = text[:at] + "0" * 64 + text[at:]
+    size, is_old = len(text) // 2, event in _OLD
+    if size != _SIZES.get(event, size) or not (is_old or indexed == 3):
+        raise Unreadable(f"{indexed} indexed fields and {len(data) // 2 - 1} bytes of data")
+    # Old tokens index nothing, or the sender alone: the rest is in the data, in the same order. Of others the operator,
+    # or the first id, is before them.
+    ends = text[:128] if is_old else text[64:192]
+    if not ends[:24] == ends[64:88] == "0" * 24:
+        raise Unreadable("a word that is not an address where one belongs")
+    sender, recipient = "0x" + ends[24:64], "0x" + ends[88:]
+    standard = _STANDARDS.get((event, indexed))
+    if is_old:
+        return [(sender, recipient, str(int(text[128:], 16)), None, 0, standard)]
+    before, *words = (int(text[at : at + 64], 16) for at in (0, *range(192, len(text) - 63, 64)))
+    if event == CONSECUTIVE_TRANSFER:
+        ids: Sequence[int] = range(before, words[0] + 1)
+        if not 0 <= words[0] - before < _MOST_IDS:
             raise Unreadable(f"it names more than {_MOST_IDS:,} token ids, or none")
-        return [(*ends, str(number), "1", number - first) for number in range(first, last + 1)]
-    if kind == TRANSFER_SINGLE:
-        ids, counts = [int(words[3], 16)], [int(words[4], 16)]
+        counts: Sequence[int] = [1] * len(ids)
+    elif event == TRANSFER_SINGLE:
+        ids, counts = words[:1], words[1:]
     else:
-        ids, counts = (_numbers(words[3:], place) for place in (0, 1))
+        ids, counts = (_numbers(words, place) for place in (0, 1))
     if len(ids) != len(counts):
         raise Unreadable(f"{len(ids)} token ids and {len(counts)} amounts")
     # One row for each id: a row is told from the others of its log by its id, and a batch may name an id twice.
@@ -108,24 +117,16 @@ def decode_transfer(topics: Sequence[str], data: str) -> list[Movement]:
     if max(totals.values(), default=0) > _MOST_ITEMS:
         raise Unreadable("an ERC1155 amount is beyond 2**63 - 1, the largest that nbext stores")
     return [
-        (*ends, str(number), str(count), place)
+        (sender, recipient, str(number), str(count), place, standard)
         for place, (number, count) in enumerate(totals.items())
     ]
 
 
-@lru_cache(1 << 12)
-def _address(word: str) -> str:
-    digits = word.removeprefix("0x")
-    if not digits.startswith(_ADDRESS_PAD):
-        raise Unreadable("a word that is not an address where one belongs")
-    return f"0x{digits[24:]}"
-
-
-def _numbers(words: Sequence[str], place: int) -> list[int]:
+def _numbers(words: Sequence[int], place: int) -> Sequence[int]:
     """Return the array whose offset is at a place of the data."""
-    offset, *_ = [*words[place:], "1"]
-    start, odd = divmod(int(offset, 16), 32)
-    length, *found = [int(word, 16) for word in words[start:]] or [1]
+    offset, *_ = [*words[place:], 1]
+    start, odd = divmod(offset, 32)
+    length, *found = words[start:] or [1]
     if odd or length > len(found):
         raise Unreadable("an array that ends after the data")
     return found[:length]
@@ -145,16 +146,6 @@ class ContractMetadata:
     decimals: int | None = None
     total_supply: int | None = None
     unknown: dict[str, str] = field(default_factory=dict)
-
-
-@lru_cache
-def shown_standard(event: str, topics: int) -> str | None:
-    """Return the standard that a log shows by its event and the number of its topics; None where it shows none."""
-    if event in (TRANSFER_SINGLE, TRANSFER_BATCH):
-        return "ERC1155"
-    # Of old contracts, which index less, either has the same words.
-    by_number = {3: "ERC20", 4: "ERC721"}
-    return by_number.get(topics) if event in (TRANSFER, CONSECUTIVE_TRANSFER) else None
 
 
 def read_metadata(

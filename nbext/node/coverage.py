@@ -59,14 +59,14 @@ def _schema(*names: str) -> pa.Schema:
 # The columns of a part, as `Row` has them, and of what contracts say of themselves.
 _PART = _schema(
     "contract",
+    "tx",
+    "log_index",
+    "block",
     "sender",
     "recipient",
     "value",
     "count",
     "place",
-    "tx",
-    "log_index",
-    "block",
     "standard",
 )
 _TOKENS = _schema(

@@ -13,6 +13,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterator
+from functools import cache
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -31,9 +32,12 @@ from nbext.node.rpc import Node
 from nbext.settings import Secret
 from tests.benchmarks.measure import Took, apart, high_water
 from tests.benchmarks.table import Row
+from tests.node.faults import bloom_of
 
 COIN = "0x" + "c0" * 20
 IN_A_BLOCK, WALLETS = 10, 50_000
+# What each block's filter has.
+_OF_ALL = bloom_of([COIN, TRANSFER])
 MEMORY = "128MB"
 # Without it cryo asks for one block at a time; ours comes to as many.
 CRYO_BLOCKS = 500
@@ -47,8 +51,6 @@ class Many:
 
     def __init__(self, logs: int) -> None:
         self.head = logs // IN_A_BLOCK
-        # A full filter excludes nothing: to make a true one of each block would take the server longer than ours reads.
-        self._bloom = f"0x{'f' * 512}"
 
     def answer(self, call: dict[str, Any]) -> str:
         """Return a result as JSON."""
@@ -65,9 +67,12 @@ class Many:
             )
         if method == "eth_getBlockByNumber":
             number = int(params[0], 16)
+            bloom = _OF_ALL if number else 0
+            for _, *wallets, _ in self._moves(number):
+                bloom |= _bits(wallets[0]) | _bits(wallets[1])
             return (
                 f'{{"number":"{number:#x}","hash":"0x{number:064x}","parentHash":"0x{max(0, number - 1):064x}",'
-                f'"timestamp":"{1_600_000_000 + 12 * number:#x}","logsBloom":"{self._bloom if number else "0x"}"}}'
+                f'"timestamp":"{1_600_000_000 + 12 * number:#x}","logsBloom":"0x{bloom:0512x}"}}'
             )
         if method == "eth_getBlockReceipts":
             return f'[{{"logs":[{self._logs(number) if (number := int(params[0], 16)) else ""}]}}]'
@@ -79,23 +84,28 @@ class Many:
         }
         return json.dumps(answers[method])
 
-    def _logs(self, number: int) -> str:
-        found = []
-        for index in range(IN_A_BLOCK):
-            nth = (number - 1) * IN_A_BLOCK + index
+    def _moves(self, number: int) -> Iterator[tuple[int, int, int, int]]:
+        """Yield what a block moves: the number of the transfer, sender, receiver and amount."""
+        first = (number - 1) * IN_A_BLOCK
+        for nth in range(first, first + IN_A_BLOCK if number else first):
             is_mint = nth < WALLETS
-            sender, receiver = (
-                0 if is_mint else nth * 7919 % WALLETS + 1,
-                nth * 104_729 % WALLETS + 1,
-            )
+            sender = 0 if is_mint else nth * 7919 % WALLETS + 1
             amount = 10**24 if is_mint else nth % 10**6 * 10**12
-            found.append(
-                f'{{"address":"{COIN}","topics":["{TRANSFER}","0x{sender:064x}","0x{receiver:064x}"],'
-                f'"data":"0x{amount:064x}","blockNumber":"{number:#x}","blockHash":"0x{number:064x}",'
-                f'"blockTimestamp":"{1_600_000_000 + 12 * number:#x}","transactionHash":"0x{nth:064x}",'
-                f'"transactionIndex":"{index:#x}","logIndex":"{index:#x}","removed":false}}'
-            )
-        return ",".join(found)
+            yield nth, sender, nth * 104_729 % WALLETS + 1, amount
+
+    def _logs(self, number: int) -> str:
+        return ",".join(
+            f'{{"address":"{COIN}","topics":["{TRANSFER}","0x{sender:064x}","0x{receiver:064x}"],'
+            f'"data":"0x{amount:064x}","blockNumber":"{number:#x}","blockHash":"0x{number:064x}",'
+            f'"blockTimestamp":"{1_600_000_000 + 12 * number:#x}","transactionHash":"0x{nth:064x}",'
+            f'"transactionIndex":"{index:#x}","logIndex":"{index:#x}","removed":false}}'
+            for index, (nth, sender, receiver, amount) in enumerate(self._moves(number))
+        )
+
+
+@cache
+def _bits(wallet: int) -> int:
+    return bloom_of([f"0x{wallet:064x}"])
 
 
 def _serve(logs: int, said: Connection) -> None:

@@ -27,6 +27,7 @@ from nbext.engine.open import open_dataset
 from nbext.errors import NbextError, NodeError, QueryCancelled
 from nbext.fetch import Output, Request
 from nbext.fetch.run import fetch
+from nbext.node import ranges
 from nbext.node.contracts import TRANSFERS
 from nbext.node.reader import RangeReader
 from nbext.node.rpc import Node
@@ -591,7 +592,7 @@ def test_a_full_disk_ends_the_fetch_and_asks_the_node_for_nothing_more(small_dis
 def test_a_row_that_ingest_refuses_leaves_its_range_uncovered(tmp_path, monkeypatch):
     """Whatever passes our own checks: here they let through what is no hash."""
     with FaultNode(CHAIN, lie=changed(transactionHash="0x" + "zz" * 32)) as server:
-        monkeypatch.setattr("nbext.node.ranges._hash", lambda value: value.lower())
+        monkeypatch.setitem(ranges._FIELDS, "transactionHash", ("a text", ""))
         honest = FaultNode.__init__.__kwdefaults__["lie"]
         server.refuse = lambda method, params: FINAL[6] if "Receipts" in method else None
         with pytest.raises(NbextError, match="could not be stored"):

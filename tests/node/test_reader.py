@@ -438,6 +438,18 @@ LIES = {
         of_logs(lambda logs: [{**log, "data": None} for log in logs]),
         "is not bytes as hex",
     ),
+    "an address that is none": (
+        of_logs(lambda logs: [*logs[:-1], {**logs[-1], "address": "0x" + "zz" * 20}]),
+        f"0x{'zz' * 20} is not an address",
+    ),
+    "a topic that is none": (
+        of_logs(lambda logs: [*logs[:-1], {**logs[-1], "topics": [TRANSFER, "0x5"]}]),
+        "0x5 is not a hash of 32 bytes",
+    ),
+    "what is no log among logs": (
+        of_logs(lambda logs: [*logs[:-1], {**logs[-1], "data": 5}, 7]),
+        r"lacks a field, or has a wrong one: \{'address': .*'data': 5",
+    ),
     "a log index beyond all": (
         of_logs(lambda logs: [{**log, "logIndex": hex(2**70)} for log in logs]),
         "has no index of a log",
