@@ -185,7 +185,8 @@ def balance(plan: Plan, name: str | None = None) -> tuple[Column, Question] | No
         held = found
     if not held:
         return None
-    first = (replace(held[0], share_of=None),)
+    # What is below zero, where transfers are missing, is nobody's: it would take away from what the others hold.
+    first = (replace(held[0], share_of=None, least=1),)
     described = describe_columns(first)
     return described[1], compile(replace(plan, shown=first, columns=described, order=None))
 
@@ -314,7 +315,7 @@ def compile(plan: Plan) -> Question:  # noqa: A001  the step's name; the builtin
         holders, asked = None, one
         if isinstance(one, BalanceColumn):
             holders = one.contract.holders if one.at is None else None
-            asked = replace(one, least=least.get((one.contract.contract, one.at)))
+            asked = replace(one, least=least.get((one.contract.contract, one.at), one.least))
         columns.append(
             ExactColumn(
                 name,

@@ -94,6 +94,19 @@ def test_what_is_held_together_is_the_exact_sum_of_the_oracles_balances(client, 
     )
 
 
+@pytest.mark.parametrize("name", ["USDC", "WEI"])
+def test_what_is_below_zero_takes_nothing_away_from_what_the_others_hold(client, oracle, name):
+    (contract,) = (one for one in CONTRACTS if one.symbol == name and one.chain_id == 1)
+    filters = {"any": [{"token": {"token": name}}, {"activity": {"transfers": {"min": 1}}}]}
+    table, below = nbext.trend(filters, every="10h", since="50h", amounts=True, client=client), 0
+    for row in table.itertuples():
+        asked = One(oracle, {"filters": {**filters, "asOf": int(row.block)}})
+        each = [asked.balance(contract, one, int(row.block)) for one in asked.wallets()]
+        assert int(row.amount_raw) == sum(one for one in each if one > 0)
+        below += sum(one < 0 for one in each)
+    assert below > 0
+
+
 def test_what_is_held_of_the_only_token_is_added_up_unless_it_is_left_out_and_one_of_several_is_named(
     client,
 ):
