@@ -96,8 +96,11 @@ def cell_of(tool: str, asked: Mapping[str, Any]) -> str:
         return cell_text("", filters, operator, asked.get("limit", _LIMITS[tool]))
     if tool == "describe":
         return "%nbext schema"
-    names = [key for key in asked if key not in ("filters", "operator")]
-    words = [f"{_NAMES.get(key, key)}={asked[key]!a}" for key in names]
+    words = [
+        f"{_NAMES.get(key, key)}={value!a}"
+        for key, value in asked.items()
+        if key not in ("filters", "operator")
+    ]
     if filters:
         words.insert(0, f"{ {'filters': filters, 'operator': operator}!a}")
     call = "connect().search_nfts" if tool == "search" else tool

@@ -211,9 +211,11 @@ def _run(
 def _explain(client: Client, *, filters: Filters, operator: Operator = "AND") -> ToolAnswer:
     """Say in words what filters mean, and count each of their conditions alone."""
     found = client_of(client, does="explains a segment").explain(filters, operator, parts=True)
-    answer = _count(client, filters=filters, operator=operator)
-    answer.data |= {"canonical": found["canonical"], "parts": found["parts"]}
-    return answer
+    # All of one answer: of two, the second may be of data that came meanwhile.
+    data = {name: found[name] for name in ("matched", "words", "canonical", "parts")}
+    data["words"] = data["words"].removeprefix("wallets that ")
+    about = Provenance(as_of=found["asOf"], warnings=found["warnings"])
+    return ToolAnswer(f"{data['matched']:,} wallets {data['words']}", data, about)
 
 
 @_tool

@@ -375,9 +375,9 @@ class Client:
         *,
         parts: bool = False,
     ) -> dict[str, Any]:
-        """Return how our own service would run a segment: id, canonical, words, sql, plan.
+        """Return how our own service would run a segment: id, words, canonical, asOf, sql, plan.
 
-        With ``parts`` it also counts each condition alone, and says so under that name: words, matched.
+        With ``parts`` it also counts all that match, and under that name each condition alone: words, matched.
 
         Source
         ------

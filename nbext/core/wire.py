@@ -639,25 +639,24 @@ class Part(TypedDict):
     matched: int
 
 
-class Explained(TypedDict):
-    """What a segment would do."""
-
-    id: str
-    canonical: dict[str, Any]
-    words: str
-    sql: str | None
-    plan: str | None
-    parts: NotRequired[list[Part]]
-
-
 class Asked(TypedDict):
-    """What a segment of a request for counts means; ``chains`` are those whose wallets it sees."""
+    """What a segment of a request means; ``chains`` are those whose wallets it sees."""
 
     words: str
     canonical: dict[str, Any]
     asOf: AsOf
     chains: list[str]
     warnings: list[str]
+
+
+class Explained(Asked):
+    """What a segment would do; with ``parts``, how many wallets match it and each of its conditions alone."""
+
+    id: str
+    sql: str | None
+    plan: str | None
+    matched: NotRequired[int]
+    parts: NotRequired[list[Part]]
 
 
 class Sum(TypedDict):

@@ -7,10 +7,15 @@ import json
 
 import pytest
 
+from nbext import Client
 from nbext.agents.answers import plain
+from nbext.agents.tools import TOOLS
 from nbext.language.json_schema import json_schema
 from nbext.notebook import schema
+from tests.client.conftest import server, settings
+from tests.client.faultserver import reply
 
+__all__ = ["server", "settings"]
 UNI = {"token": {"token": "UNI", "balance": {"min": "1000"}}}
 NO_APES = {**UNI, "not": {"nft": {"nft": "BAYC"}}}
 END = {"block": 24136000, "timestamp": "2026-01-01T00:00:00Z"}
@@ -97,6 +102,19 @@ def test_an_explanation_has_each_condition_counted(agent):
             {"words": "own BAYC on ethereum", "matched": 202},
         ],
     )
+
+
+def test_an_explanation_is_all_of_one_answer_so_that_no_data_comes_in_between(settings, server):
+    said = {"matched": 3, "words": "wallets that hold UNI", "canonical": {}, "parts": []}
+    explained = {**said, "asOf": END, "warnings": ["Mints are missing."]}
+    server.script("GET /about", reply({"service": "nbext"}))
+    server.script("POST /explain", reply(explained))
+    client = Client(server.url, "k3y-that-must-not-show-0123456789", settings=settings())
+    found = TOOLS["explain"].answer(client, None, {"filters": UNI})
+    assert [one.path for one in server.requests] == ["/about", "/explain"]
+    notes = {"asOf": END, "notes": ["Mints are missing."]}
+    assert found.content() == {**said, "words": "hold UNI", **notes}
+    assert found.said == "3 wallets hold UNI"
 
 
 def test_a_funnel_an_overlap_and_changes_are_those_of_the_notebook(agent):

@@ -62,6 +62,12 @@ def test_each_contract_is_held_by_as_many_as_the_oracle_says(client, oracle, ask
         assert (part["wallets"], part["base"]) == (len(wallets & inside), len(others & inside))
 
 
+def test_nobody_is_called_young_or_active_by_a_time_before_the_data_begins(client):
+    # The chain has 60 hours, and 30 days are the shortest time.
+    parts = nbext.profile("USDC", least=1, client=client).attrs["nbext"]["activity"]
+    assert [list(one["filters"]["activity"]) for one in parts] == [["transfers", "chain"]] * 3
+
+
 @pytest.mark.slow
 def test_a_segment_of_two_chains_that_runs_is_profiled_whenever_one_of_them_ends(client):
     held = {"any": [{"token": {"token": "USDC"}}, {"nft": {"nft": "QUEST", "chain": "optimism"}}]}

@@ -247,7 +247,8 @@ def test_the_largest_holders_come_first_of_all_that_match(embedded):
 
 def test_an_explanation_runs_no_condition_unless_their_counts_are_asked_for(embedded):
     both = {**UNI, "nft": {"nft": "BAYC"}}
-    assert list(embedded.explain(both)) == ["id", "canonical", "words", "sql", "plan"]
+    keys = ["id", "words", "canonical", "asOf", "chains", "warnings", "sql", "plan"]
+    assert list(embedded.explain(both)) == keys
     counted = [
         embedded.execute_segment({key: one}, limit=0).attrs["nbext"]["matched"]
         for key, one in both.items()

@@ -372,7 +372,9 @@ def test_a_search_with_nine_thousand_unknown_fields_gets_a_short_answer(service)
 
 def test_an_explanation_tells_the_words_the_statement_and_each_part(service, segment):
     answer = service.post("/explain", {**HOLDERS, "parts": True}).json()
-    assert list(answer) == ["id", "canonical", "words", "sql", "plan", "parts"]
+    heading = ["words", "canonical", "asOf", "chains", "warnings"]
+    assert list(answer) == ["id", *heading, "sql", "plan", "matched", "parts"]
+    assert answer["matched"] == segment["counts"]["matched"]
     assert answer["id"] == segment["id"]
     assert answer["words"] == "wallets that hold at least 1 USDC on ethereum"
     assert [part["matched"] for part in answer["parts"]] == [segment["counts"]["matched"]]

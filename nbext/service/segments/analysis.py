@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
 from typing import Any
 
 import pyarrow as pa
@@ -238,11 +237,11 @@ def explanation_of(planner: Planner, asked: ExplainRequest) -> dict[str, Any]:
     question = language.compile(plan)
     explained = {
         "id": own_id_of(plan, dataset, planner.key),
-        "canonical": plan.canonical,
-        "words": plan.words,
+        **_heading(plan),
         **dataset.answers(lambda answers: answers.explained(question, plan.limit), cancel),
     }
     if parts:
+        (explained["matched"],) = planner.count([question], [[0]])
         explained["parts"] = [
             {"words": words, "matched": dataset.ask(question, limit=0, cancel=cancel).matched}
             for words, question in language.parts(plan)
@@ -429,15 +428,16 @@ def profile_of(planner: Planner, plan: Any, asked: Mapping[str, Any]) -> dict[st
 
 def _parts(planner: Planner, plan: Any, scope: Mapping[str, Any]) -> list[Any]:
     """Return plans of how old and how active wallets are on one chain, as far as the data goes back."""
-    chain = chain_of(plan.whole.seen[0].chain_id).name
-    asked: list[dict[str, Any]] = []
-    if plan.as_of["timestamp"] is not None:
-        end = int(datetime.fromisoformat(plan.as_of["timestamp"]).timestamp())
-        starts = [iso(end - days * 86_400) for days in _DAYS]
-        asked += [{key: {"after": start}} for key in ("first", "last") for start in starts]
+    clock, chain = planner.dataset.clock, chain_of(plan.whole.seen[0].chain_id)
+    end, starts = clock.moment(chain.id, plan.as_of["block"])[0], list[str]()
+    for start in [] if end is None else [end - days * 86_400 for days in _DAYS]:
+        # With no block before it the window is all of the data, of which every wallet would be young.
+        before = clock.block_at(chain.id, start - 1)
+        if before is not None and clock.moment(chain.id, before)[0] is not None:
+            starts.append(iso(start))
+    asked: list[dict[str, Any]] = [
+        {key: {"after": start}} for key in ("first", "last") for start in starts
+    ]
     asked += [{"transfers": {"min": least}} for least in _TRANSFERS]
-    plans = []
-    for one in asked:
-        with contextlib.suppress(ValidationError):  # the data begins later than that
-            plans.append(planner.plan({"filters": {"activity": {**one, "chain": chain}, **scope}}))
-    return plans
+    parts = ({"activity": {**one, "chain": chain.name}, **scope} for one in asked)
+    return [planner.plan({"filters": part}) for part in parts]
