@@ -154,3 +154,23 @@ def test_a_notebook_asks_ingests_and_asks_again_without_a_restart(folder):
                 f"nbext: new data: ethereum to block 18,000,00{number}",
             )
             assert notebook.run("print(len(wallets))").printed == f"{number}\n"
+
+
+def test_a_card_of_rows_from_before_the_data_came_says_that_its_conditions_are_counted_now(folder):
+    zero = "0x" + "0" * 40
+    held = '{"nft": {"nft": "' + TOKEN + '"}, "activity": {"transfers": {"min": 1}}}'
+    ingest(folder, transfer(1, zero, A), transfer(2, zero, B))
+    with loaded_shell() as shell:
+        shell.run(f"import nbext\n%segment {held} --limit 1 -o rows")
+        before = shell.value("nbext.show(rows).body()")
+        assert ("was saved on other data" in before, "(of all 2 wallets)" in before) == (
+            False,
+            True,
+        )
+        ingest(folder, *(transfer(number, zero, f"0x{number:040x}") for number in range(3, 6)))
+        shell.run(COUNT)
+        segment = shell.value('rows.attrs["nbext"]["segment_id"]')
+        now = shell.value("nbext.show(rows).body()")
+        note = f"{segment} was saved on other data: all wallets that match now are taken."
+        # How many have how much is of the rows, which are of the data before.
+        assert (note in now, "(of the 1 rows here)" in now) == (True, True)

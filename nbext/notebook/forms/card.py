@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from nbext.core.provenance import Provenance
+from nbext.core.provenance import Provenance, retaken
 from nbext.core.rules import MAX_LIMIT
 from nbext.core.uint256 import units_text
 from nbext.core.untrusted_text import html, visible
@@ -82,7 +82,7 @@ class Card(Form):
         self.hint = f"{visible(self.known.segment_id)} of {service}"
         self.frame = frame
         self.asked = (self.known.filters or {}, str(self.known.operator or "AND"))
-        words, self.steps, self.not_explained = explained(client, self.asked, self.known.limit)
+        words, self.steps, self.not_explained = explained(client, self.asked, self.known)
         self.facts = [*facts_of(frame), *[("Wallets that", words)] * bool(words)]
         name = str(self.known.segment_id)
         self.export = Export(self, name, partial(client.export_csv, name))
@@ -92,7 +92,7 @@ class Card(Form):
 
     def body(self) -> str:
         """Return the card without its buttons as HTML."""
-        funnel = funnel_html(self.steps) or notes_html(self.not_explained.splitlines())
+        funnel = funnel_html(self.steps) + notes_html(self.not_explained)
         above = facts_html(self.facts) + section("First rows", frame_html(self.frame))
         spreads = section("Condition by condition", funnel) + "".join(self._spreads())
         return above + spreads + section("The same query as a cell", code_html(self.magic()))
@@ -120,7 +120,7 @@ class Card(Form):
                 of = f" (of the {len(self.frame):,} rows here)"
             # In the unit of a token, or of a collection's tokens.
             is_held = column.has_unit or unit == "token" or about["type"] == "integer"
-            if is_cut and self.client.is_ours and about.get("address") and is_held:
+            if is_cut and not self.not_explained and about.get("address") and is_held:
                 # Where they cannot be counted the card shows how much is in the rows here, and says so.
                 with suppress(NbextError):
                     bins, _ = counted(self.client, *self.asked, about)
@@ -144,9 +144,13 @@ class HistoryCard(Form):
         many = "query" if len(queries) == 1 else "queries"
         self.hint = f"{len(queries):,} {many}, the last one first"
         self.edits: list[Edit] = []
-        lines = []
-        self.facts = [(shown["number"], _in_words(shown)) for shown, _ in reversed(queries)]
-        for fact, (_, asked) in zip(self.facts, reversed(queries), strict=True):
+        self.facts, lines = list[tuple[Any, str]](), list[Box]()
+        for shown, asked in reversed(queries):
+            either = f"{visible(shown['operator'])} " * (shown["operator"] != "AND")
+            matched = number_text(shown["matched"])
+            said = f" · {visible(matched)} matched" * bool(matched)
+            fact = shown["number"], f"{either}{visible(shown['filters'], _CUT)}{said}"
+            self.facts.append(fact)
             edit = Edit(client, asked, f"Open query {fact[0]} in the builder")
             self.edits.append(edit)
             asked_for = row(Markup(facts_html([fact]), "nbext-asked"), edit)
@@ -156,14 +160,6 @@ class HistoryCard(Form):
     def magic(self) -> str:
         """Return the line that runs the last query again."""
         return f"%nbext history {self.facts[0][0]}" if self.facts else ""
-
-
-def _in_words(shown: Mapping[str, Any]) -> str:
-    """Return a query as a line: its filters, and how many wallets matched where that is known."""
-    either = f"{visible(shown['operator'])} " * (shown["operator"] != "AND")
-    matched = number_text(shown["matched"])
-    said = f" · {visible(matched)} matched" * bool(matched)
-    return f"{either}{visible(shown['filters'], _CUT)}{said}"
 
 
 class Export:
@@ -205,23 +201,25 @@ class Export:
 
 
 def explained(
-    client: Any, asked: tuple[Mapping[str, Any], str], limit: object
-) -> tuple[str, list[Mapping[str, Any]], str]:
-    """Return a segment in words and the counts of its conditions, or why these are unknown."""
+    client: Any, asked: tuple[Mapping[str, Any], str], known: Provenance
+) -> tuple[str, list[Mapping[str, Any]], list[str]]:
+    """Return a segment in words, the counts of its conditions, and why these are unknown or of other data."""
     if not client.is_ours:
-        said = "Only nbext's own service counts the wallets that match each condition alone."
-        return "", [], said
+        why = ["Only nbext's own service counts the wallets that match each condition alone."]
+        return "", [], why
     # The table is there whatever the service says now: a card without this part is better than none.
     try:
         found = client.funnel(*asked)
         steps = found["steps"]
         if len(steps) < 2:
             # Of conditions of which any holds: nothing is left over from one to the next.
-            parts = client.explain(*asked, limit, parts=True).get("parts") or []
+            parts = client.explain(*asked, known.limit, parts=True).get("parts") or []
             steps = [{**part, "alone": part.get("matched")} for part in parts]
     except NbextError as error:
-        return "", [], message_of(error)
-    return str(found["words"]).removeprefix("wallets that "), steps, ""
+        return "", [], message_of(error).splitlines()
+    words = str(found["words"]).removeprefix("wallets that ")
+    changed = known.fingerprint not in (None, found.get("fingerprint"))
+    return words, steps, retaken({"changed": changed}, str(known.segment_id))
 
 
 def section(title: str, body: str) -> str:
