@@ -16,6 +16,7 @@ from nbext.settings import SETTINGS
 EVERY_CONDITION = ", ".join([*CONDITIONS, *(group.name for group in GROUPS)])
 EVERY_KEY = ", ".join([EVERY_CONDITION, *(field.name for field in SCOPE)])
 EVERY_SETTING = ", ".join(setting.name for setting in SETTINGS)
+_PAYOUT = 'UsageError: %segment: --payout takes total, of, rule, and NAME=VALUE of cap, floor, at_least, to, each once. Example: --payout "1000000 UNI proportional cap=500"'
 
 # name: (the cell, the error as the notebook shows it)
 MISTAKES = {
@@ -478,6 +479,14 @@ SELECT address FROM holders""",
   line 2, column 40:
     {"token": {"token": "UNI", "balance": {"min": "1,000"}}}
                                            ^""",
+    ),
+    "a payout of nothing": (
+        """%segment {"token": {"token": "UNI"}} --all --payout '' """,
+        _PAYOUT,
+    ),
+    "a payout with two caps": (
+        """%segment {"token": {"token": "UNI"}} --all --payout '10 UNI cap=5 cap=6' """,
+        _PAYOUT,
     ),
     "a negative amount": (
         """%%segment_query

@@ -287,12 +287,16 @@ def run_query(session: Session, query: SegmentQuery, args: Args) -> Any:
 
 def _payout_terms(args: Args) -> dict[str, Any]:
     """Return the arguments of `nbext.payout` that ``--payout`` has: the first three without their names."""
-    words = (args["payout"] or "").split()
+    if args["payout"] is None:
+        return {}
+    words = args["payout"].split()
     named = dict(word.split("=", 1) for word in words if "=" in word)
     terms = [word for word in words if "=" not in word]
-    if len(terms) > len(_TERMS) or named.keys() - _NAMED or (words and not terms):
+    # A name that is there twice would lose one of its values.
+    once = len(words) == len(terms) + len(named)
+    if not (once and 0 < len(terms) <= len(_TERMS)) or named.keys() - _NAMED:
         raise args.error(
-            f"--payout takes {', '.join(_TERMS)}, and NAME=VALUE of {', '.join(_NAMED)}. "
+            f"--payout takes {', '.join(_TERMS)}, and NAME=VALUE of {', '.join(_NAMED)}, each once. "
             'Example: --payout "1000000 UNI proportional cap=500"'
         )
     return dict(zip(_TERMS, terms, strict=False)) | named
@@ -317,10 +321,27 @@ def _read(session: Session, args: Args, segment_id: str) -> Any:
     if args["json"] and args["csv"]:
         raise args.error("use --json or --csv, not both.")
     try:
-        return _read_known(session, args, segment_id)
+        client = session.connected()
+        if not (args["json"] or args["csv"] or args["card"]):
+            with session.bar("segment"):
+                row = client.segment(segment_id)
+            if args["to"] is not None:
+                print("note: this is the segment's description. Add --csv to write its rows.")
+            return deliver.deliver(session, row, args)
+        export = client.export_json if args["json"] else client.export_csv
+        to_file = deliver.file_of(args)
+        with session.bar("export") as bar:
+            made = export(segment_id, **to_file, progress=bar)
+        if not to_file:
+            return deliver.deliver(session, made, args)
+        deliver.print_notes(made, args)
+        print(
+            f"{args['to']}: {rows_in_words(made['rows'].iloc[0])}, {made['bytes'].iloc[0]:,} bytes"
+        )
     except NotFound as error:
         said = f"{error}{_taken_for_an_id(args, segment_id)}"
         raise NotFound(said, status=error.status, problem=error.problem) from None
+    return None
 
 
 def _taken_for_an_id(args: Args, word: str) -> str:
@@ -331,25 +352,6 @@ def _taken_for_an_id(args: Args, word: str) -> str:
         f" No variable is named {word!r}: it is taken for an id. Holders of a token: "
         f'{{"token": {{"token": "{word}"}}}}, of a collection: {{"nft": {{"nft": "{word}"}}}}.'
     )
-
-
-def _read_known(session: Session, args: Args, segment_id: str) -> Any:
-    client = session.connected()
-    if not (args["json"] or args["csv"] or args["card"]):
-        with session.bar("segment"):
-            row = client.segment(segment_id)
-        if args["to"] is not None:
-            print("note: this is the segment's description. Add --csv to write its rows.")
-        return deliver.deliver(session, row, args)
-    export = client.export_json if args["json"] else client.export_csv
-    to_file = deliver.file_of(args)
-    with session.bar("export") as bar:
-        made = export(segment_id, **to_file, progress=bar)
-    if not to_file:
-        return deliver.deliver(session, made, args)
-    deliver.print_notes(made, args)
-    print(f"{args['to']}: {rows_in_words(made['rows'].iloc[0])}, {made['bytes'].iloc[0]:,} bytes")
-    return None
 
 
 def print_request(client: Client, query: SegmentQuery) -> None:
