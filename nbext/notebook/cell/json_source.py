@@ -293,14 +293,11 @@ def excerpt(text: str, position: int, prefix: str = "") -> str:
     right = visible(line[column : column + _SIDE], None) + (
         "…" if len(line) > column + _SIDE else ""
     )
-    return f"    {left}{right}\n    {' ' * _width(left)}^"
-
-
-def _width(text: str) -> int:
-    """Return how many columns a text fills: two of a wide character, none of one that joins the one before it."""
-    return sum(
-        0 if category(one) in ("Mn", "Me") else 1 + (east_asian_width(one) in "WF") for one in text
+    # A wide character fills two columns, and one that joins the one before it none.
+    width = sum(
+        0 if category(one) in ("Mn", "Me") else 1 + (east_asian_width(one) in "WF") for one in left
     )
+    return f"    {left}{right}\n    {' ' * width}^"
 
 
 def at(text: str, position: int) -> str:

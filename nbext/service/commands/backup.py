@@ -39,7 +39,12 @@ def run(args: argparse.Namespace) -> int:
     target, state = args.target.absolute(), commands.service_place(args).state
     with commands.database(args) as database:
         target.parent.mkdir(parents=True, exist_ok=True)
-        _take_away_what_is_left(target.parent)
+        # What backups that were killed have left.
+        for held in target.parent.glob(f".*{PART}/{_HELD}"):
+            with contextlib.suppress(BlockingIOError):  # another backup writes it now
+                with exclusive(held):
+                    pass
+                shutil.rmtree(held.parent)
         # Where the disk is full, half a backup with the name of one would be found on the day that it is needed.
         ending = commands.handling(signal.SIGTERM, signal.default_int_handler)
         with ending, whole_folder(target) as building:
@@ -49,14 +54,6 @@ def run(args: argparse.Namespace) -> int:
     results = f"{copied} result{'s' * (copied != 1)}"
     print(f"{results} and the registry were copied to {args.target}. For chain data, run ingest.")
     return 0
-
-
-def _take_away_what_is_left(folder: Path) -> None:
-    for held in folder.glob(f".*{PART}/{_HELD}"):
-        with contextlib.suppress(BlockingIOError):  # another backup writes it now
-            with exclusive(held):
-                pass
-            shutil.rmtree(held.parent)
 
 
 def _fill(building: Path, database: Database, state: Path) -> int:

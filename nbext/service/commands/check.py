@@ -13,9 +13,10 @@ from nbext.service.segments.files import Unavailable
 from nbext.service.segments.lists import verified_lists
 from nbext.service.segments.results import ResultFolder
 from nbext.service.segments.service import expired
-from nbext.service.segments.store import ResultFile, SegmentStore
+from nbext.service.segments.store import SegmentStore
 
 _MISSING = "is missing"
+_WRONG = {"absent": _MISSING, "damaged": "has other bytes than were written"}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -49,7 +50,10 @@ def run(args: argparse.Namespace) -> int:
                     results.claim(expected=False)
                 for segment_id, result in store.results():
                     checked += 1
-                    wrong = _wrong(results, result)
+                    try:
+                        wrong = _WRONG.get(results.check(result))
+                    except Unavailable:
+                        wrong = "cannot be read now"
                     if wrong == _MISSING and args.give_up:
                         store.expire([result], expired("The result's file was lost."))
                     elif wrong:
@@ -74,14 +78,6 @@ def run(args: argparse.Namespace) -> int:
     )
     print(f"{checked} results and {len(lists)} lists checked: {total}.")
     return 1 if damage else 0
-
-
-def _wrong(results: ResultFolder, result: ResultFile) -> str | None:
-    try:
-        found = results.check(result)
-    except Unavailable:
-        return "cannot be read now"
-    return {"absent": _MISSING, "damaged": "has other bytes than were written"}.get(found)
 
 
 def _is_whole(path: Path) -> bool:
