@@ -96,12 +96,11 @@ OURS = {
     # Lines that went through `html` one by one, and the notes that are made of such.
     "'<br>'.join(map(html, failures.splitlines()))",
     "below.lstrip()",
-    # The parts of what was found to be an address, how many columns there are, and heads that are HTML already.
+    # The parts of what was found to be an address, and how many columns there are.
     "value[:_BEGIN]",
     "value[_BEGIN:-_END]",
     "value[-_END:]",
     "len(shown.columns)",
-    "''.join((one.head_html() for one in shown.columns))",
     # Facts, code and a chart's words that went through `html`, and a picture in base64.
     "''.join(_about(table))",
 }

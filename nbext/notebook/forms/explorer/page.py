@@ -42,7 +42,8 @@ def write_page(
     # Digits of amounts and addresses hardly ever repeat: searching for that by itself makes them a tenth longer.
     deflate = zlib.compressobj(9, strategy=zlib.Z_FILTERED)
     # In base 85, which takes 1.25 letters for a byte; a script's text must have no comment of HTML in it.
-    letters = base64.b85encode(deflate.compress(held) + deflate.flush()).replace(b"<", b",")
+    letters = base64.b85encode(deflate.compress(held) + deflate.flush())
+    data = letters.replace(b"<", b",").decode()
     script, style = script_of(*_MODULES), STYLE
     policy = _POLICY.format(script=_digest(script), style=_digest(style))
     words = html(title or target.path.stem)
@@ -53,7 +54,7 @@ def write_page(
         f'<body><main class="nbext-box nbext-form nbext-page"><h1>{words}</h1>{"".join(_about(table))}'
         f'<div id="nbext-table" role="status">Unpacking {html(size_in_words(table))} ...</div></main>'
         f'<script type="application/octet-stream" id="nbext-data" data-name="{html(target.path.stem, None)}.csv">'
-        f"{letters.decode()}</script>"
+        f"{data}</script>"
         f'<script type="module">{script}</script></body></html>\n'
     )
     with target.opened() as file:
