@@ -8,7 +8,7 @@
     formats      the formats (`formats.toml`), and which one a file is of, by its columns
     reading      a file's rows as a relation
     sources      which files were ingested, and how; what a run takes out of them
-    report       what was read, and every oddity, in words and in numbers
+    report       what was read, and every oddity, in words (`oddities.toml`) and in numbers
     derive/      rows become integers, and these the tables of segments: balances, NFTs, activity, contracts
     cluster/     the same on Spark: files at any URL become one generation at another
 

@@ -258,8 +258,7 @@ def _declare_remove(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--all", action="store_true", help="in its place: every file")
     parser.add_argument("--chain", help="only what was ingested for this chain")
-    _declare_folder(parser)
-    _declare_working(parser)
+    _declare_compact(parser)
 
 
 def _remove(args: argparse.Namespace) -> int:

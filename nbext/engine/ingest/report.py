@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import hashlib
+import tomllib
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -13,10 +14,7 @@ from nbext.core.atomic_files import ORDINARY, whole_file
 from nbext.core.chains import chain_of
 from nbext.core.uint256 import split
 from nbext.core.untrusted_text import visible
-from nbext.engine.ingest.derive.exports import COIN, OTHERS
-from nbext.engine.ingest.derive.facts import ELSEWHERE
 from nbext.engine.ingest.derive.rows import SPELLED, row_texts, zero_rank
-from nbext.engine.ingest.derive.snapshots import OLDER, OUTDATED, ZERO
 from nbext.engine.ingest.files import short_path
 from nbext.engine.ingest.reading import FileTable
 from nbext.engine.ingest.sources import SnapshotTaken, how_many
@@ -31,64 +29,9 @@ _STATED = "address, is_erc20, is_erc721"
 SHOWN = 10
 SHOWN_GAPS = SHOWN_ROWS = 3
 # The words for one, and for several.
-ODDITIES = {
-    "duplicates": ("duplicate transfer skipped", "duplicate transfers skipped"),
-    "beside_replaced": (
-        "new transfer below the block of --replace-from: added, with nothing replaced there",
-        "new transfers below the block of --replace-from: added, with nothing replaced there",
-    ),
-    "unindexed": (
-        "row without a log index: identified by its transaction, addresses and amount",
-        "rows without a log index: identified by their transactions, addresses and amounts; where two files "
-        "have equal ones, as many count as one file has",
-    ),
-    "unindexed_alike": (
-        "of these counts beside its equal in the file: if that is made of pages that overlap, give each its own file",
-        "of these count beside their equals in a file: if that is made of pages that overlap, give each its own file",
-    ),
-    "unnumbered": (
-        "row without a block number: its time, in seconds since 1970, is its block",
-        "rows without block numbers: their times, in seconds since 1970, are their blocks",
-    ),
-    "matched_by_content": (
-        "of these matched by content alone, because one source has no log index",
-    )
-    * 2,
-    "self_transfers": ("transfer from a wallet to itself", "transfers from a wallet to itself"),
-    "zero_values": ("ERC20 transfer of zero", "ERC20 transfers of zero"),
-    "mints": ("mint (from the zero address)", "mints (from the zero address)"),
-    "burns": ("burn (to the zero address)", "burns (to the zero address)"),
-    "huge_values": (
-        "amount or token id of 2**127 or more",
-        "amounts or token ids of 2**127 or more",
-    ),
-    "below_zero": (
-        "balance below zero at some block, because transfers are missing: its wallet is left out of answers there",
-        "balances below zero at some block, because transfers are missing: their wallets are left out of answers there",
-    ),
-    "unseen": (
-        "token id left a wallet that never received it: its mint is missing",
-        "token ids left wallets that never received them: their mints are missing",
-    ),
-    "unknown_decimals": (
-        "ERC20 contract with unknown decimals (query it with `unit: raw`)",
-        "ERC20 contracts with unknown decimals (query them with `unit: raw`)",
-    ),
-    "before_snapshot": (
-        "transfer up to the block of its contract's holder snapshot: balances begin with the snapshot",
-        "transfers up to the blocks of their contracts' holder snapshots: balances begin with these",
-    ),
-    "inferred": (
-        "contract whose standard no file names, classified by its transfers",
-        "contracts whose standard no file names, classified by their transfers",
-    ),
-    ELSEWHERE: ("token on a chain that nbext does not support", ELSEWHERE),
-    COIN: ("row of the chain's own coin skipped", COIN),
-    OTHERS: ("row of a stream that is no token transfer skipped", OTHERS),
-    ZERO: ("zero balance skipped", ZERO),
-    OUTDATED: ("balance skipped, because the same file has it at a later block", OUTDATED),
-    OLDER: ("balance skipped, because a newer snapshot was ingested before", OLDER),
-}
+ODDITIES: dict[str, list[str]] = tomllib.loads(
+    Path(__file__).with_name("oddities.toml").read_text("utf-8")
+)
 
 
 @dataclass(frozen=True)
@@ -138,7 +81,7 @@ class Report:
     erc20, nft
         Transfers read in this run of ERC20 contracts and of NFT contracts.
     odd
-        How often each oddity of ODDITIES, or any other, occurred.
+        How often each oddity of ODDITIES (`oddities.toml`) occurred.
     bad_rows, bad, bad_path
         How many rows could not be read, the first few of them, and the file that lists all.
     inferred_path
@@ -233,7 +176,7 @@ class Report:
         lines = []
         for name, count in self.odd.items():
             if count:
-                lines.append(f"  {count:,} {ODDITIES.get(name, (name, name))[count != 1]}")
+                lines.append(f"  {count:,} {ODDITIES[name][count != 1]}")
             if count and name == "inferred" and self.inferred_path:
                 lines.append(
                     f"    listed in {short_path(self.inferred_path)}: a file with {_STATED} corrects them"

@@ -35,7 +35,7 @@ from nbext.engine.ingest.derive.snapshots import SnapshotOptions
 from nbext.engine.ingest.files import Source
 from nbext.engine.ingest.reading import FileTable
 from nbext.engine.ingest.report import Report
-from nbext.engine.ingest.stage import Stage, TakenOut
+from nbext.engine.ingest.stage import REPEATED, Stage, TakenOut
 from nbext.errors import IngestError
 
 Progress = Callable[[str, float], None]
@@ -189,13 +189,25 @@ def _refusing(source: Source) -> Iterator[None]:
         raise Refused(reading.unreadable(source, error), source) from None
 
 
+# ``openings``: the balances of all snapshots, by the source of each; one at a time has no block. ``times``: the blocks
+# that this run's files name, with times and hashes. ``hashes``: those of their transfers' blocks.
+_INPUTS = (
+    "bad (file INTEGER, row BIGINT, why VARCHAR, value VARCHAR)",
+    "odd (file INTEGER, what VARCHAR, n BIGINT)",
+    "openings (source INTEGER, chain_id BIGINT, contract VARCHAR, address VARCHAR, block BIGINT, hi DECIMAL(38,0), "
+    "mid DECIMAL(38,0), lo DECIMAL(38,0), has_id BOOLEAN, seconds BIGINT)",
+    "times (source INTEGER, chain_id BIGINT, block BIGINT, seconds BIGINT, hash VARCHAR)",
+    "hashes (file INTEGER, chain_id BIGINT, block BIGINT, hash VARCHAR)",
+)
+
+
 def create_inputs(stage: Stage) -> None:
-    """Create the tables that what is read goes to: facts, snapshots, times, bad rows, and counts of odd ones."""
-    stage.run("CREATE TABLE bad (file INTEGER, row BIGINT, why VARCHAR, value VARCHAR)")
-    stage.run("CREATE TABLE odd (file INTEGER, what VARCHAR, n BIGINT)")
+    """Create the tables that what is read goes to: facts, bad rows, counts of odd ones, and those of `_INPUTS`."""
+    for described in _INPUTS:
+        stage.run(f"CREATE TABLE {described}")
     facts.create_facts(stage)
-    snapshots.create_openings(stage)
-    tables.create_times(stage)
+    if stage.previous:
+        stage.run("INSERT INTO openings SELECT * FROM prev.ingest.openings")
 
 
 def take_facts(stage: Stage, file: FileTable) -> None:
@@ -279,7 +291,11 @@ def _read_transfers(run: IngestRun) -> None:
             rows.take_rows(stage, file)
     tables.take_blocks_of_transfers(stage)
     if run.out:
-        duplicates.take_again(stage)
+        # What is to be decided again, because something was taken out.
+        names = REPEATED.replace("source", "file").replace("given", "count")
+        stage.run(
+            f"INSERT INTO incoming ({names}) {duplicates.in_todays_ranks(stage, 'prev.ingest.again')}"
+        )
     # Else a bad row would change the ranks, and with them the fingerprint, of data that it is not part of.
     if stage.value("SELECT count(*) FROM bad"):
         (append.check_bad_rows if stage.appending else rows.forget_unused)(stage)

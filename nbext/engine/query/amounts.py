@@ -83,7 +83,8 @@ def count_as_amount(count: str) -> str:
 
 
 def _key(digits: str) -> str:
-    first = f"CAST(left({digits}, {KEY_DIGITS}) AS BIGINT)"
+    # DuckDB cuts by substr in less time than by left.
+    first = f"CAST(substr({digits}, 1, {KEY_DIGITS}) AS BIGINT)"
     return f"(CAST(greatest(length({digits}) - {KEY_DIGITS}, 0) AS BIGINT) * {_STEP} + {first})"
 
 

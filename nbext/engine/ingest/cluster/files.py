@@ -36,10 +36,7 @@ _RAGGED = "_nbext_ragged"
 _TYPES = {
     "string": "VARCHAR",
     "binary": "BLOB",
-    "tinyint": "TINYINT",
-    "smallint": "SMALLINT",
     "int": "INTEGER",
-    "bigint": "BIGINT",
     "timestamp_ntz": "TIMESTAMP",
 }
 

@@ -33,6 +33,7 @@ SENT_ON_LATER = 20
 # Values that somebody sent who never received them: of 673 collections none had so many and no sum below zero. Of a
 # contract whose decimals a file states, one is enough.
 NEVER_RECEIVED = 5
+_SUMS = ", ".join(f"sum({limb})::{DECIMAL} AS {limb}" for limb in LIMBS)
 
 
 def classify(stage: Stage) -> None:
@@ -130,11 +131,10 @@ def _find_coins(stage: Stage) -> None:
     sides = f"""
         SELECT contract, block, recipient AS wallet, hi, mid, lo FROM beginnings
         UNION ALL SELECT contract, block, sender, -hi, -mid, -lo FROM beginnings WHERE sender <> {zero_rank(stage)}"""
-    limbs = ", ".join(f"sum({limb})::{DECIMAL} AS {limb}" for limb in LIMBS)
     running = ", ".join(f"(sum({limb}) OVER w)::{DECIMAL} AS {limb}" for limb in LIMBS)
     sums = f"""(
         SELECT contract, {running} FROM (
-            SELECT contract, block, wallet, {limbs} FROM ({sides}) GROUP BY contract, block, wallet)
+            SELECT contract, block, wallet, {_SUMS} FROM ({sides}) GROUP BY contract, block, wallet)
         WINDOW w AS (PARTITION BY contract, wallet ORDER BY block)) AS sums"""
     stage.run(f"""
         CREATE TABLE collections AS SELECT contract FROM chains WHERE NOT doubtful
@@ -218,9 +218,8 @@ def count_unseen(stage: Stage, zero: int, now: str = "out.", which: str = "") ->
 
 def sum_supplies(stage: Stage, zero: int, balances: str = "out.balances") -> None:
     """Create ``supplies``: what left the zero address and did not come back, of contracts seen from their start."""
-    limbs = ", ".join(f"sum({limb})::{DECIMAL} AS {limb}" for limb in LIMBS)
     sums = f"""(
-        SELECT contract, {limbs}
+        SELECT contract, {_SUMS}
         FROM {balances} b JOIN contract_ranks r ON r.rowid = contract JOIN known k USING (chain_id, address)
         JOIN extents e USING (chain_id)
         WHERE k.deployed_block >= e.first_block AND wallet <> {zero} GROUP BY 1) AS sums"""

@@ -200,12 +200,6 @@ def save_keys(stage: Stage) -> None:
     stage.drop("repeats")
 
 
-def take_again(stage: Stage) -> None:
-    """Add the rows that are to be decided again, because something was taken out."""
-    names = REPEATED.replace("source", "file").replace("given", "count")
-    stage.run(f"INSERT INTO incoming ({names}) {in_todays_ranks(stage, 'prev.ingest.again')}")
-
-
 def join_previous(stage: Stage, of: str = "") -> None:
     """Create ``arrived``: the new transfers and those of the generation before, by this run's ranks.
 

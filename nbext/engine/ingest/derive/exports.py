@@ -14,8 +14,6 @@ from nbext.engine.ingest.reading import FileTable
 from nbext.engine.ingest.stage import Stage, name
 from nbext.engine.schema import sql_literal
 
-COIN = "rows of the chain's own coin skipped"
-OTHERS = "rows of a stream that are no token transfers skipped"
 # What only a row that is reshaped has.
 _RESHAPED = ("ids", "counts", "token_id")
 
@@ -31,8 +29,8 @@ def reshape(stage: Stage, file: FileTable, options: SnapshotOptions) -> None:
     rows.check_columns(stage, file)
     if file.has("type"):
         stage.run(
-            f"INSERT INTO odd SELECT {file.number}, '{OTHERS}', count(*) FROM {file.relation} "
-            f"WHERE {file.text('type')} IS DISTINCT FROM 'token_transfer'"
+            f"INSERT INTO odd SELECT {file.number}, 'rows of a stream that are no token transfers skipped', count(*) "
+            f"FROM {file.relation} WHERE {file.text('type')} IS DISTINCT FROM 'token_transfer'"
         )
     if not file.has("contract") or any(map(file.has, ("ids", "standard"))):
         _reshape(stage, file, options)
@@ -113,7 +111,10 @@ def _count_coins(stage: Stage, file: FileTable, standard: str) -> None:
         raise file.source.fault(
             "its rows are transfers of the chain's own coin, not of tokens.",
         )
-    stage.run("INSERT INTO odd VALUES (?, ?, ?)", [file.number, COIN, coins])
+    stage.run(
+        "INSERT INTO odd VALUES (?, ?, ?)",
+        [file.number, "rows of the chain's own coin skipped", coins],
+    )
 
 
 def _of_known_standards(stage: Stage, file: FileTable, relation: str, standard: str) -> str:

@@ -6,9 +6,6 @@ kinds, the one that comes first in `SOURCES` wins, field by field; within one ki
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
-
 import pyarrow as pa
 
 from nbext.core.chains import chain_of
@@ -16,6 +13,7 @@ from nbext.core.untrusted_text import visible
 from nbext.engine.ingest.files import short_path
 from nbext.engine.ingest.reading import FileTable
 from nbext.engine.ingest.stage import OF_A_FILE, Stage
+from nbext.engine.sample.known import KNOWN
 from nbext.engine.schema import CONTRACTS, SQL_TYPES, sql_literal
 from nbext.errors import IngestError, ValidationError
 
@@ -40,9 +38,8 @@ FACTS = {
     "seq": "int64",
     **{name: CONTRACTS[name] for name in FIELDS},
 }
-ELSEWHERE = "tokens on chains that nbext does not support"
 _PRIORITY = "list_position([" + ", ".join(f"'{s}'" for s in SOURCES) + "], source)"
-ADDRESS = "regexp_full_match(lower({0}), '0x[0-9a-f]{{40}}')"
+ADDRESS = "regexp_full_match({0}, '0[xX][0-9a-fA-F]{{40}}')"
 
 
 def create_facts(stage: Stage) -> None:
@@ -55,7 +52,18 @@ def create_facts(stage: Stage) -> None:
         )
     # Facts of the well-known contracts fill what no file says, and never contradict one.
     schema = pa.schema((column, pa.type_for_alias(kind)) for column, kind in FACTS.items())
-    stage.insert("facts", pa.Table.from_pylist(list(_well_known()), schema))
+    known = [
+        {
+            **vars(entry),
+            "chain_id": entry.chain_id,
+            "address": entry.address,
+            "source": "known",
+            "seq": 0,
+            "verified": True,
+        }
+        for entry in KNOWN
+    ]
+    stage.insert("facts", pa.Table.from_pylist(known, schema))
 
 
 def take_table(stage: Stage, file: FileTable) -> None:
@@ -94,8 +102,8 @@ def _by_chain(stage: Stage, file: FileTable) -> str:
         f"WHERE coalesce({text}, '') = '' AND {chain} IS NULL"
     )
     stage.run(
-        f"INSERT INTO odd SELECT {file.number}, '{ELSEWHERE}', count(*) FROM {file.relation} "
-        f"WHERE {text} <> '' AND {chain} IS NULL"
+        f"INSERT INTO odd SELECT {file.number}, 'tokens on chains that nbext does not support', count(*) "
+        f"FROM {file.relation} WHERE {text} <> '' AND {chain} IS NULL"
     )
     return f"(SELECT *, {chain} AS their_chain FROM {file.relation} WHERE {chain} IS NOT NULL)"
 
@@ -291,18 +299,3 @@ def _standard(file: FileTable) -> str:
     if file.has("standard"):
         return f"coalesce({standard_of(file.text('standard'))}, {by_decimals})"
     return f"'{file.kind.standard}'" if file.kind.standard else by_decimals
-
-
-def _well_known() -> Iterator[dict[str, Any]]:
-    """Return the facts of the well-known catalogue; what is missing is unknown."""
-    from nbext.engine.sample.known import KNOWN
-
-    for entry in KNOWN:
-        yield {
-            **vars(entry),
-            "chain_id": entry.chain_id,
-            "address": entry.address,
-            "source": "known",
-            "seq": 0,
-            "verified": True,
-        }

@@ -11,7 +11,6 @@ limbs fit.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -66,15 +65,6 @@ NOBODY = -1
 _MOMENT = ("contract", "block", "log_index")
 
 
-@dataclass
-class _Changes:
-    """What came to a wallet or left it, by contract, wallet and moment: numbers of flows, and holdings."""
-
-    holding: np.ndarray
-    flow: np.ndarray
-    leaves: np.ndarray
-
-
 def history(flows: pa.Table, wallets: range) -> pa.Table:
     """Return the rows of ``history`` in its order; amounts are sums of limbs, which `as_amounts` takes.
 
@@ -86,14 +76,15 @@ def history(flows: pa.Table, wallets: range) -> pa.Table:
     amounts = {
         limb: of_decimals(flows.column(limb)) for limb in LIMBS if limb in flows.column_names
     }
-    changes = _changes(columns, wallets)
-    block = columns["block"][changes.flow]
-    sums = _sums(amounts, changes, np.flatnonzero(_firsts(changes.holding)))
-    keep = _last_of_its_moment(changes, block, columns["log_index"])
+    holding, flow, leaves = _changes(columns, wallets)
+    block, starts = columns["block"][flow], np.flatnonzero(_firsts(holding))
+    sums = {limb: _sums(numbers.at(flow), leaves, starts) for limb, numbers in amounts.items()}
+    # A log can move many token ids at once: of its changes the last says what was held after it.
+    keep = np.roll(_firsts(holding, block, columns["log_index"][flow]), -1)
     if not keep.all():
-        changes.holding, block = changes.holding[keep], block[keep]
+        holding, block = holding[keep], block[keep]
         sums = {limb: numbers.at(keep) for limb, numbers in sums.items()}
-    return _rows(changes.holding, wallets.stop.bit_length(), block, sums)
+    return _rows(holding, wallets.stop.bit_length(), block, sums)
 
 
 def _order(flows: pa.Table) -> np.ndarray:
@@ -111,8 +102,13 @@ def _order(flows: pa.Table) -> np.ndarray:
     return place.argsort(kind="stable")
 
 
-def _changes(columns: dict[str, np.ndarray], wallets: range) -> _Changes:
-    """Sort what came and left by contract, wallet and moment, as one integer of 64 bits."""
+def _changes(
+    columns: dict[str, np.ndarray], wallets: range
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return what came to a wallet or left it: its holding, the number of the flow, and 1 where it left.
+
+    Sorted by contract, wallet and moment, as one integer of 64 bits.
+    """
     contract, bits = columns["contract"], len(columns["contract"]).bit_length() + 1
     of_wallet, sides = wallets.stop.bit_length(), []
     for leaves, name in enumerate(("recipient", "sender")):
@@ -138,41 +134,25 @@ def _changes(columns: dict[str, np.ndarray], wallets: range) -> _Changes:
     packed.sort()
     holding = (packed >> bits) + base
     packed &= (1 << bits) - 1
-    return _Changes(holding if known is None else known[holding], packed >> 1, packed & 1)
+    return holding if known is None else known[holding], packed >> 1, packed & 1
 
 
-def _firsts(holding: np.ndarray) -> np.ndarray:
-    """Say which rows are the first of their holding."""
-    return np.append(True, holding[1:] != holding[:-1])[: len(holding)]
+def _firsts(*columns: np.ndarray) -> np.ndarray:
+    """Say which rows have another value in one of the columns than the row before."""
+    others = [column[1:] != column[:-1] for column in columns]
+    return np.append(True, np.logical_or.reduce(others))[: len(columns[0])]
 
 
-def _sums(amounts: dict[str, Halves], changes: _Changes, starts: np.ndarray) -> dict[str, Halves]:
-    """Return the limbs of what each wallet held after each change, summed one by one."""
-    sums = {}
-    for limb, numbers in amounts.items():
-        low, high = numbers.at(changes.flow)
-        sign, borrow = (1 - 2 * changes.leaves).astype(np.uint64), (changes.leaves > 0) & (low > 0)
-        sums[limb] = running(Halves(low * sign, high * sign - borrow), starts)
-    return sums
-
-
-def _last_of_its_moment(changes: _Changes, block: np.ndarray, log_index: np.ndarray) -> np.ndarray:
-    """Say which changes no other one of the same log follows: a log can move many token ids at once."""
-    at = log_index[changes.flow]
-    keep = np.ones(len(block), bool)
-    keep[:-1] = (
-        (changes.holding[1:] != changes.holding[:-1])
-        | (block[1:] != block[:-1])
-        | (at[1:] != at[:-1])
-    )
-    return keep
+def _sums(numbers: Halves, leaves: np.ndarray, starts: np.ndarray) -> Halves:
+    """Return one limb of what each wallet held after each change, of what came or left by it."""
+    sign, borrow = (1 - 2 * leaves).astype(np.uint64), (leaves > 0) & (numbers.low > 0)
+    return running(Halves(numbers.low * sign, numbers.high * sign - borrow), starts)
 
 
 def _rows(
     holding: np.ndarray, of_wallet: int, block: np.ndarray, sums: dict[str, Halves]
 ) -> pa.Table:
-    until = np.full(len(block), FOREVER)
-    until[:-1] = np.where(_firsts(holding)[1:], FOREVER, block[1:])
+    until = np.where(np.roll(_firsts(holding), -1), FOREVER, np.roll(block, -1))
     zero = Halves(*np.zeros((2, len(block)), np.uint64))
     return pa.table(
         {

@@ -24,14 +24,6 @@ SPELLED = (
 )
 
 
-def is_uint256(digits: str) -> str:
-    """Return the SQL of whether a text is a whole number from 0 to 2**256 - 1, in decimal digits."""
-    return (
-        f"(regexp_full_match({digits}, '[0-9]{{1,78}}') "
-        f"AND (length({digits}) < 78 OR {digits} <= '{MAX_UINT256}'))"
-    )
-
-
 def limbs(digits: str) -> tuple[str, str, str]:
     """Return the SQL of the three limbs of a text that is an amount; NULL where a part is not digits."""
     # Texts of up to 26 digits, nearly all of them, are cast once. The cast goes through HUGEINT, because DuckDB
@@ -83,7 +75,8 @@ REASONS = (
     ("sender IS NULL", "sender is not an address", "sender"),
     ("recipient IS NULL", "recipient is not an address", "recipient"),
     (
-        "NOT coalesce({amount}, false)",
+        f"NOT coalesce(regexp_full_match(digits, '[0-9]{{1,78}}') AND "
+        f"(length(digits) < 78 OR digits <= '{MAX_UINT256}'), false)",
         "value is not a whole number from 0 to 2**256-1",
         "value",
     ),
@@ -185,10 +178,7 @@ def take_rows(stage: Stage, file: FileTable) -> None:
 def parsed_rows(file: FileTable, named: str) -> str:
     """Return the SQL of rows as ``incoming`` has them, of the SQL of `texts` with who took part and ``digits``."""
     hi, mid, lo = limbs("digits")
-    faults = " ".join(
-        f"WHEN {test.format(amount=is_uint256('digits'))} THEN {n}"
-        for n, (test, _, _) in enumerate(REASONS)
-    )
+    faults = " ".join(f"WHEN {test} THEN {n}" for n, (test, _, _) in enumerate(REASONS))
     return f"""
         SELECT {file.number} AS file, row, {file.chain} AS chain_id, contract, sender, recipient,
             {hi} AS hi, {mid} AS mid, {lo} AS lo, tx, low, key_index, log_index, block, seconds, count,
@@ -208,7 +198,10 @@ def row_texts(stage: Stage, file: FileTable) -> str:
     if not file.has("log_index"):
         key, low, key_index, log = _without_log_index(stage, file)
     elif file.has("count"):
-        key = _of_a_batch(file, key)
+        # Of an ERC1155's row that of its token id, as a log can move many.
+        own = f"CASE WHEN length({tx}) = 66 THEN md5(lower({tx}) || '|' || {file.text('value')})::UUID END"
+        others = file.has("standard") and f"{file.text('standard')} IS DISTINCT FROM 'ERC1155'"
+        key = f"CASE WHEN {others or 'false'} THEN {key} ELSE {own} END"
     where = f"WHERE {file.text('type')} = 'token_transfer'" if file.has("type") else ""
     return f"""
         SELECT row, {file.text("contract")} AS contract_text, {file.text("sender")} AS sender_text,
@@ -218,17 +211,6 @@ def row_texts(stage: Stage, file: FileTable) -> str:
             {str(file.has("count")).lower()} AS counted, {file.text("count")} AS count_text,
             {file.whole("count")} AS count, {file.removed} AS removed
         FROM {file.relation} {where}"""
-
-
-def _of_a_batch(file: FileTable, key: str) -> str:
-    """Return the SQL of the first half of a key: of an ERC1155's row that of its token id, as a log can move many."""
-    tx = file.text("tx")
-    own = f"CASE WHEN length({tx}) = 66 THEN md5(lower({tx}) || '|' || {file.text('value')})::UUID END"
-    return (
-        f"CASE WHEN {file.text('standard')} IS DISTINCT FROM 'ERC1155' THEN {key} ELSE {own} END"
-        if file.has("standard")
-        else own
-    )
 
 
 def _without_log_index(stage: Stage, file: FileTable) -> tuple[str, str, str, str]:

@@ -13,7 +13,7 @@ from nbext.core.uint256 import MAX_UINT256, TooManyDecimals, to_raw, uint256_of
 from nbext.core.untrusted_text import quoted, visible
 from nbext.engine.ingest.derive import facts
 from nbext.engine.ingest.derive.duplicates import Conflict
-from nbext.engine.ingest.derive.rows import DECIMAL, check_columns, limbs, refuse_all
+from nbext.engine.ingest.derive.rows import check_columns, limbs, refuse_all
 from nbext.engine.ingest.files import short_path
 from nbext.engine.ingest.reading import FileTable
 from nbext.engine.ingest.stage import Stage
@@ -27,9 +27,6 @@ _NUMBER = re.compile(r"[+-]?(\d{1,78}(\.\d{0,80})?|\.\d{1,80})([eE][+-]?\d{1,3})
 # As explorers write amounts for people.
 _SEPARATED = re.compile(r"\d{1,3}(,\d{3})+(\.\d*)?\Z")
 _LAST_BLOCK = FOREVER - 1
-# Why a good row of a snapshot is not used.
-ZERO = "zero balances skipped"
-OUTDATED = "balances skipped, because the same file has them at a later block"
 _MOMENTS = {
     "block": "block number is not a whole number",
     "timestamp": "time of the snapshot is not a time",
@@ -38,7 +35,6 @@ OTHER_BALANCE = "the file has another balance of this wallet"
 OTHER_OWNER = (
     "the file has another owner of this token id; of an ERC1155, ingest metadata that says so first"
 )
-OLDER = "balances skipped, because a newer snapshot was ingested before"
 
 
 @dataclass(frozen=True)
@@ -112,14 +108,6 @@ class SnapshotOptions:
             for name, value in asdict(self).items()
             if value not in (None, {}) and name != "date_format"
         }
-
-
-def create_openings(stage: Stage) -> None:
-    """Create ``openings``: the balances of all snapshots, by the source of each; one at a time has no block."""
-    stage.run(f"""CREATE TABLE openings (source INTEGER, chain_id BIGINT, contract VARCHAR, address VARCHAR,
-        block BIGINT, hi {DECIMAL}, mid {DECIMAL}, lo {DECIMAL}, has_id BOOLEAN, seconds BIGINT)""")
-    if stage.previous:
-        stage.run("INSERT INTO openings SELECT * FROM prev.ingest.openings")
 
 
 def take_snapshot(stage: Stage, file: FileTable, options: SnapshotOptions) -> None:
@@ -214,7 +202,9 @@ def _keep_the_latest(stage: Stage, file: FileTable, *, by_id: bool) -> None:
     """Remove balances that the file repeats later, zero balances, and those that contradict an earlier row."""
     outdated = """FROM arrived_holders a WHERE EXISTS (SELECT 1 FROM arrived_holders b
         WHERE b.contract = a.contract AND b.what = a.what AND b.moment > a.moment)"""
-    _leave_out(stage, file, OUTDATED, outdated)
+    _leave_out(
+        stage, file, "balances skipped, because the same file has them at a later block", outdated
+    )
     contradicting = """SELECT row, held FROM (
         SELECT row, held, held <> first(held) OVER (PARTITION BY contract, what ORDER BY row) AS other
         FROM arrived_holders) WHERE other"""
@@ -224,7 +214,7 @@ def _keep_the_latest(stage: Stage, file: FileTable, *, by_id: bool) -> None:
     )
     stage.run(f"DELETE FROM arrived_holders WHERE row IN (SELECT row FROM ({contradicting}))")
     if not by_id:
-        _leave_out(stage, file, ZERO, "FROM arrived_holders WHERE digits = '0'")
+        _leave_out(stage, file, "zero balances skipped", "FROM arrived_holders WHERE digits = '0'")
 
 
 def _leave_out(stage: Stage, file: FileTable, why: str, which: str) -> None:
@@ -336,7 +326,7 @@ def place_snapshots(stage: Stage) -> Conflict | None:
         """
         INSERT INTO odd SELECT o.source, ?, count(*) FROM openings o JOIN newest n USING (chain_id, contract)
         WHERE o.source >= ? AND n.source < o.source GROUP BY 1""",
-        [OLDER, stage.first],
+        ["balances skipped, because a newer snapshot was ingested before", stage.first],
     )
     for contract, part, source in stage.rows(
         "SELECT contract, min(source), max(source) FROM placed WHERE source >= ? "

@@ -243,14 +243,6 @@ def flowing(rows: str, *, wide: bool, wallets: range) -> str:
               ORDER BY contract, block)"""
 
 
-def create_times(stage: Stage) -> None:
-    """Create the tables of the blocks that this run's files name, with times and hashes; and of transfers' hashes."""
-    stage.run(
-        "CREATE TABLE times (source INTEGER, chain_id BIGINT, block BIGINT, seconds BIGINT, hash VARCHAR)"
-    )
-    stage.run("CREATE TABLE hashes (file INTEGER, chain_id BIGINT, block BIGINT, hash VARCHAR)")
-
-
 def take_hashes(stage: Stage, file: FileTable) -> None:
     """Note the hashes of the blocks of a file of transfers: with its rows they would take half of their memory."""
     if file.has("block_hash"):
