@@ -81,9 +81,9 @@ def tables(document: Any) -> list[FoundTable]:
         columns = columns_beside(holder)
         for name, value in holder.items():
             plain, here = bare(name), path_to(path, name)
-            if plain in _NO_ROWS or not isinstance(value, list | Mapping):
-                continue
             is_list = isinstance(value, list)
+            if plain in _NO_ROWS or not (is_list or isinstance(value, Mapping)):
+                continue
             within = set(map(bare, here.split(".")))
             about = any(one.endswith(("metadata", "manifest")) for one in within)
             # What is in the echo of a question are the question's.
