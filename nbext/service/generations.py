@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections import Counter
 from collections.abc import Callable, Iterator
 
 from nbext.core.chains import chain_of
@@ -26,9 +25,8 @@ class Generations:
 
     def __init__(self, dataset: Dataset, newer: Newer, log: Log) -> None:
         self._newer, self._log = newer, log
-        # The last is the newest; that a generation has no new row gives it no other fingerprint.
-        self._open = [dataset]
-        self._lent: Counter[int] = Counter()
+        # How often each is lent. The last is the newest; that it has no new row gives it no other fingerprint.
+        self._open = {dataset: 0}
         self._changing, self._looking = threading.Lock(), threading.Lock()
         self._woken, self._ending = threading.Event(), False
         self._thread = threading.Thread(target=self._watch, name="nbext-generations", daemon=True)
@@ -36,11 +34,11 @@ class Generations:
     @property
     def newest(self) -> Dataset:
         """The generation that new requests are answered from; `acquire` is for whoever asks it more than `about`."""
-        return self._open[-1]
+        return [*self._open][-1]
 
     def fingerprints(self) -> list[str]:
         """Return the fingerprints of all that are open."""
-        return [dataset.about.fingerprint for dataset in tuple(self._open)]
+        return [dataset.about.fingerprint for dataset in [*self._open]]
 
     @contextlib.contextmanager
     def acquire(self, fingerprint: str | None = None) -> Iterator[Dataset]:
@@ -53,13 +51,13 @@ class Generations:
             ]
             if not found:
                 raise not_open()
-            self._lent[id(found[-1])] += 1
+            self._open[found[-1]] += 1
         try:
             yield found[-1]
         finally:
             # It is closed, if it may be, by the next look: that would hold the caller of this request up.
             with self._changing:
-                self._lent[id(found[-1])] -= 1
+                self._open[found[-1]] -= 1
 
     def start(self) -> None:
         """Begin to look at the data folder."""
@@ -85,17 +83,16 @@ class Generations:
             if dataset is not None:
                 about, before = dataset.about, self.newest.about.fingerprint
                 with self._changing:
-                    self._open.append(dataset)
+                    self._open[dataset] = 0
                 if about.fingerprint != before:
                     blocks = {chain_of(one.chain_id).name: one.last_block for one in about.chains}
                     self._log.info(
                         "new data is served", fingerprint=about.fingerprint, last_blocks=blocks
                     )
             with self._changing:
-                unused = [dataset for dataset in self._open[:-1] if not self._lent[id(dataset)]]
+                unused = [one for one, lent in [*self._open.items()][:-1] if not lent]
                 for dataset in unused:
-                    self._open.remove(dataset)
-                    del self._lent[id(dataset)]
+                    del self._open[dataset]
             for dataset in unused:
                 dataset.close()
 

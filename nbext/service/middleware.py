@@ -18,7 +18,8 @@ import re
 import secrets
 import threading
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partialmethod
 from http import HTTPMethod
 from traceback import walk_tb
 from typing import Any, TextIO
@@ -240,7 +241,7 @@ class _Seen(CollectorRegistry):
     that goes up and down.
     """
 
-    def __init__(self, every: Iterable[Metric], hidden: Collection[str]) -> None:
+    def __init__(self, every: Iterable[Metric], hidden: Mapping[str, bool]) -> None:
         super().__init__()
         self._every, self._hidden = every, hidden
 
@@ -252,7 +253,7 @@ class _Seen(CollectorRegistry):
             metric.samples = [
                 each._replace(labels={**each.labels, **label})
                 for each in metric.samples
-                if each.labels.get("key") not in self._hidden
+                if not self._hidden.get(each.labels.get("key", ""))
             ]
             yield metric
 
@@ -285,8 +286,8 @@ class Metrics:
                 ("rows", "Rows exported to a key"),
             )
         ]
-        self._keys: set[str] = set()
-        self._private: set[str] = set()
+        # Whether it is private, of each that has its own.
+        self._keys: dict[str, bool] = {}
 
     def watch(self, name: str, help_text: str, read: Callable[[], float]) -> None:
         """Add a gauge that is read when the metrics are."""
@@ -300,9 +301,7 @@ class Metrics:
     def count_key(self, key: Key, *amounts: float) -> None:
         """Add to the counts of a key: requests, seconds, bytes and rows; past MOST_KEYS keys, to those of ``other``."""
         if len(self._keys) < MOST_KEYS:
-            self._keys.add(key.id)
-            if key.private:
-                self._private.add(key.id)
+            self._keys[key.id] = key.private
         label = key.id if key.id in self._keys else "other"
         for counter, amount in zip(self._of_keys, amounts, strict=True):
             counter.labels(label).inc(amount)
@@ -312,7 +311,7 @@ class Metrics:
 
         Private keys' own are for the scope admin.
         """
-        hidden = () if "admin" in key.scopes else self._private
+        hidden = {} if "admin" in key.scopes else self._keys
         return generate_latest(_Seen([*self._all.collect(), *_of_data(data)], hidden))
 
 
@@ -360,19 +359,6 @@ class Log:
             root.handlers[:], threading.excepthook = handlers, hook
             logging.captureWarnings(False)
 
-    def info(self, event: str, **values: Any) -> None:
-        """Write that something ordinary happened."""
-        if not self._quiet:
-            self._write("info", event, **values)
-
-    def warning(self, event: str, cause: BaseException | None = None, **values: Any) -> None:
-        """Write that something went wrong that the service could handle."""
-        self._write("warning", event, cause, **values)
-
-    def error(self, event: str, cause: BaseException | None = None, **values: Any) -> None:
-        """Write that a request failed by a fault of the service."""
-        self._write("error", event, cause, **values)
-
     @contextlib.contextmanager
     def once(
         self, event: str, *kinds: type[Exception], level: str = "warning", **values: Any
@@ -400,12 +386,21 @@ class Log:
     def _write(
         self, level: str, event: str, cause: BaseException | None = None, **values: Any
     ) -> None:
+        if self._quiet and level == "info":
+            return
         described = _described(cause) if cause else {}
         line = {"at": iso_ms(time.time()), "event": event, "level": level, **values, **described}
         # A log on a full disk, or to a reader that is gone, is no reason to answer nobody.
         with self._writing, contextlib.suppress(OSError):
             self._stream.write(json.dumps(line, sort_keys=True, default=repr) + "\n")
             self._stream.flush()
+
+    # Something ordinary happened.
+    info = partialmethod(_write, "info")
+    # Something went wrong that the service could handle.
+    warning = partialmethod(_write, "warning")
+    # A request failed by a fault of the service.
+    error = partialmethod(_write, "error")
 
 
 class _OfLibraries(logging.Handler):

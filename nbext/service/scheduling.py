@@ -266,21 +266,17 @@ class Scheduler:
 
     def _look(self, busy: Collection[str]) -> SegmentJob | None:
         """Take the next segment of the queue; None where there is none of no busy key, or it cannot be asked now."""
-        job = None
+        segment = None
         with self._log.once("queue unread", Exception):
             try:
-                job = self._begin(busy)
+                if self._in_doubt:
+                    self._in_doubt = False
+                    self._put_back()
+                segment = self._store.start(self._lease.name, self._fingerprints(), busy)
             except BaseException:
                 # The registry may have it as begun.
                 self._in_doubt = True
                 raise
-        return job
-
-    def _begin(self, busy: Collection[str]) -> SegmentJob | None:
-        if self._in_doubt:
-            self._in_doubt = False
-            self._put_back()
-        segment = self._store.start(self._lease.name, self._fingerprints(), busy)
         if segment is None:
             return None
         with self._changed:

@@ -1,7 +1,7 @@
 """The reference pages, made from the code they describe: ``python -m tests.reference`` writes them anew.
 
-Each page is a function that returns Markdown; the OpenAPI document is JSON. A test compares them with the files in
-``nbext/reference``, so that a new setting, error, condition, option or operation cannot stay undocumented, and
+Each page is a function that returns Markdown; the OpenAPI document is JSON, and HTML. A test compares them with the files
+in ``nbext/reference``, so that a new setting, error, condition, option or operation cannot stay undocumented, and
 no output that a page shows can grow old.
 """
 
@@ -22,6 +22,7 @@ PAGES = {
     "settings.md": "tests.reference.settings_page",
     "errors.md": "tests.reference.errors_page",
     "openapi.json": "tests.reference.openapi_page",
+    "openapi.html": "tests.reference.openapi_html",
 }
 # Written by hand, but for the outputs of their cells.
 FILLED = ("analysis.md", "from-sql.md")

@@ -20,7 +20,7 @@ import threading
 import time
 from collections.abc import Callable
 from functools import partial
-from multiprocessing.synchronize import Event
+from multiprocessing.synchronize import Semaphore
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -225,24 +225,25 @@ def _serve_together(
     """
     # A fresh interpreter: a fork would copy locks that threads of libraries hold just then.
     context = multiprocessing.get_context("spawn")
+    # Released by each child that is ready.
+    ready = context.Semaphore(0)
 
-    def start(place: int) -> tuple[Any, Event]:
-        ready = context.Event()
+    def start(place: int) -> Any:
         given = (args, key.reveal(), listeners[place], ready)
         # A daemon: a signal that comes before it is in the list must not leave this waiting for its end.
         # Its metrics have the name: one that takes another's place goes on with its series.
         child = context.Process(target=_child, args=given, daemon=True, name=str(place))
         child.start()
-        return child, ready
+        return child
 
-    # With what each says it is ready by: its semaphore ends with the last reference here, also for the child.
-    children: list[tuple[Any, Event]] = []
+    children = list[Any]()
     try:
         children.extend(map(start, range(len(listeners))))
-        for child, ready in children:
-            while not ready.wait(0.05):
-                if not child.is_alive():
-                    return child.exitcode or 1
+        for _ in children:
+            while not ready.acquire(timeout=0.05):
+                for child in children:
+                    if not child.is_alive():
+                        return child.exitcode or 1
         on_ready()
         _start_dead_ones_anew(children, start)
     except KeyboardInterrupt:
@@ -250,20 +251,18 @@ def _serve_together(
     finally:
         for signum in _ENDS:
             signal.signal(signum, signal.SIG_IGN)
-        for child, _ in children:
+        for child in children:
             child.terminate()
-        for child, _ in children:
+        for child in children:
             child.join(GRACE_SECONDS + 15)
             child.kill()
 
 
-def _start_dead_ones_anew(
-    children: list[tuple[Any, Event]], start: Callable[[int], tuple[Any, Event]]
-) -> NoReturn:
+def _start_dead_ones_anew(children: list[Any], start: Callable[[int], Any]) -> NoReturn:
     log = Log(sys.stderr)
     while True:
-        multiprocessing.connection.wait([child.sentinel for child, _ in children])
-        for place, (child, _) in enumerate(children):
+        multiprocessing.connection.wait([child.sentinel for child in children])
+        for place, child in enumerate(children):
             if not child.is_alive():
                 log.error("process ended", process=child.pid, exitcode=child.exitcode)
                 # One that cannot start would otherwise be started for ever, as fast as the machine can.
@@ -271,13 +270,13 @@ def _start_dead_ones_anew(
                 children[place] = start(place)
 
 
-def _child(args: argparse.Namespace, key: str, listener: socket.socket, ready: Event) -> None:
+def _child(args: argparse.Namespace, key: str, listener: socket.socket, ready: Semaphore) -> None:
     # A group of its own: the Ctrl-C of a terminal is for the parent, which ends all in order.
     if hasattr(os, "setpgrp"):  # not on Windows
         os.setpgrp()
     threading.Thread(target=_end_with_parent, daemon=True).start()
     try:
-        _serve(args, Secret(key), listener, ready.set)
+        _serve(args, Secret(key), listener, ready.release)
     except NbextError as error:
         print(f"{type(error).__name__}: {error}", file=sys.stderr)
         sys.exit(2)

@@ -1,4 +1,4 @@
-"""The contract of the service, as OpenAPI 3.1: a file that ``python -m tests.reference`` makes of routes and shapes.
+"""The contract of the service, as OpenAPI 3.1 and as a page: ``python -m tests.reference`` makes both of the routes.
 
 It is not made by FastAPI when somebody asks, so that each change of it can be read.
 """
@@ -17,6 +17,8 @@ from nbext.errors import ValidationError
 
 _FILE = Path(__file__).parents[2] / "reference" / "openapi.json"
 DOCUMENT: dict[str, Any] = json.loads(_FILE.read_text("utf-8"))
+# Its operations on one page: no script, no style, nothing from elsewhere. A service has its own path for ROOT.
+PAGE = _FILE.with_suffix(".html").read_text("utf-8")
 
 
 def check_parameters(request: Request) -> None:

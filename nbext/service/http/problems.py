@@ -10,6 +10,7 @@ import contextlib
 import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import Any
 
 from starlette.requests import Request
@@ -19,7 +20,6 @@ from starlette.types import Receive, Scope, Send
 from nbext import errors as ours
 from nbext.core.strict_json import to_json
 from nbext.core.wire import PROBLEM_TYPE
-from nbext.service.accounts.database import Unreachable
 from nbext.service.segments.files import Unavailable
 
 CODES: dict[str, dict[str, Any]] = tomllib.loads(
@@ -82,20 +82,8 @@ def stopping() -> Problem:
     return Problem("stopping", "The service is stopping. Try again soon.")
 
 
-# Of an error without a line here, that of its base.
-_CODE_OF: dict[type, str] = {
-    ours.AmbiguousSymbol: "ambiguous-symbol",
-    ours.InvalidSegment: "invalid-segment",
-    ours.ValidationError: "invalid",
-    ours.QueryTimeout: "query-timeout",
-    ours.ResourceLimit: "resource-limit",
-    ours.SegmentExpired: "expired",
-    ours.QueryCancelled: "cancelled",
-    ours.DiskFull: "disk-full",
-    Unreachable: "registry",
-    Unavailable: "unavailable",
-    ours.StorageError: "storage",
-}
+# Of an error without a code here, that of its base.
+_CODE_OF = {resolve_name(one["error"]): code for code, one in CODES.items() if "error" in one}
 
 
 def problem_of(error: Exception) -> Problem:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import partial
-from html import escape
 
 from fastapi import APIRouter, Request
 from starlette.responses import HTMLResponse, Response
@@ -16,7 +15,7 @@ from nbext.language.fields import GRAMMAR
 from nbext.language.json_schema import json_schema
 from nbext.service.container import CHECKS, Container, Reader
 from nbext.service.http.bodies import cacheable_answer, json_answer
-from nbext.service.http.contract import DOCUMENT
+from nbext.service.http.contract import DOCUMENT, PAGE
 from nbext.service.http.problems import Problem
 from nbext.service.middleware import METRICS_TYPE
 
@@ -99,20 +98,4 @@ def read_openapi(caller: Reader) -> Response:
 @router.get(wire.DOCS)
 def read_docs(request: Request) -> HTMLResponse:
     """The operations on one page: no script, no style, nothing from elsewhere."""
-    # Descriptions come from docstrings of ours; they are escaped all the same.
-    root = request.scope.get("root_path", "")
-    contract, schema = f"{root}{wire.OPENAPI}", f"{root}{wire.SCHEMA}"
-    rows = "".join(
-        f"<dt><code>{method.upper()} {escape(path)}</code></dt><dd>{escape(operation['description'])}</dd>"
-        for path, methods in DOCUMENT["paths"].items()
-        for method, operation in methods.items()
-    )
-    title, about = (
-        f"{DOCUMENT['info']['title']} {DOCUMENT['info']['version']}",
-        escape(DOCUMENT["info"]["description"]),
-    )
-    return HTMLResponse(
-        f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{title}</title><h1>{title}</h1>'
-        f"<p>{about} The whole contract is at <code>{contract}</code>, the segment language at <code>{schema}</code>."
-        f"</p><dl>{rows}</dl></html>"
-    )
+    return HTMLResponse(PAGE.replace("ROOT", request.scope["root_path"]))

@@ -113,7 +113,7 @@ class Maintenance:
         # A folder that is in doubt is left alone.
         if self.trouble():
             return
-        segments.quarantine(damaged)
+        segments.expire(damaged)
         self.trim_results(aged=self._is_steady())
         for name in lease.others():
             lease.is_alive(name)  # deletes the lease of a service that has ended

@@ -222,7 +222,7 @@ class SegmentService:
                 error = expired("The result's file is missing.")
                 return replace(segment, status="expired", error=error, preview=[])
             if found == "damaged":
-                self.quarantine([segment.result])
+                self.expire([segment.result])
                 return self.store.get(segment_id)
         return segment
 
@@ -318,17 +318,15 @@ class SegmentService:
         if job.ended is None:
             self.results.remove(result.file)
 
-    def expire(self, results: Collection[ResultFile], why: str) -> None:
-        """Delete results, and mark their segments as expired."""
-        for file in self.store.expire(results, expired(why)).values():
-            self.results.remove(file)
-
-    def quarantine(self, damaged: Collection[ResultFile]) -> None:
-        """Take damaged results out of service."""
-        why = expired("The result was damaged and has been set aside.")
-        for segment_id, file in self.store.expire(damaged, why).items():
-            self._log.warning("damaged result set aside", segment=segment_id)
-            self.results.set_aside(file)
+    def expire(self, results: Collection[ResultFile], why: str | None = None) -> None:
+        """Delete results, and mark their segments as expired; without a reason they are damaged, and are set aside."""
+        said = expired(why or "The result was damaged and has been set aside.")
+        for segment_id, file in self.store.expire(results, said).items():
+            if why:
+                self.results.remove(file)
+            else:
+                self._log.warning("damaged result set aside", segment=segment_id)
+                self.results.set_aside(file)
 
 
 def _check_owner(segment: SegmentRecord, key: Key) -> None:
