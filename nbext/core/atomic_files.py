@@ -138,10 +138,14 @@ def sha256_of(path: Path) -> str:
 
 
 def secret_file(path: Path, make: str) -> str:
-    """Return the one line of a file that only its owner may read; where there is none, write ``make`` into it."""
+    """Return the one line of a file that only its owner may read; where there is none, write ``make`` into it.
+
+    Of several processes that make it at once, all return the line of the first.
+    """
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     if not path.exists():
-        write_whole(path, make + "\n", mode=PRIVATE)
+        with contextlib.suppress(FileExistsError), whole_file(path, overwrite=False) as part:
+            part.write_text(make + "\n", "ascii")
     return path.read_text("ascii").strip()
 
 

@@ -18,7 +18,8 @@ import re
 import secrets
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from functools import partialmethod
 from http import HTTPMethod
 from traceback import walk_tb
@@ -81,28 +82,25 @@ _HOST = re.compile(
 LOOPBACK_HOSTS = ("127.0.0.1", "localhost", "::1")
 
 
+@dataclass
 class Observe:
     """Watches every request from its first byte to the last of its answer; only one that is admitted goes on."""
 
-    def __init__(
-        self,
-        app: ASGIApp,
-        *,
-        security: Security,
-        log: Log,
-        metrics: Metrics,
-        fingerprint: Callable[[], str],
-        root_path: str,
-    ) -> None:
-        self._app, self._log, self._metrics, self._root_path = app, log, metrics, root_path
-        self._security, self._fingerprint = security, fingerprint
+    app: ASGIApp
+    security: Security
+    events: Log
+    metrics: Metrics
+    fingerprint: Callable[[], str]
+    root_path: str
+
+    def __post_init__(self) -> None:
         # A name of the process and a number: random bytes for each would be a call to the system.
         self._name, self._number = secrets.token_hex(4), itertools.count()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass one request on, then log and count it."""
         if scope["type"] != "http":
-            await self._app(scope, receive, send)
+            await self.app(scope, receive, send)
             return
         request_id, began = f"{self._name}{next(self._number):08x}", time.perf_counter()
         status, sent = None, 0
@@ -110,7 +108,7 @@ class Observe:
         # What the request takes of this process's shares, until its answer is sent.
         held = scope["nbext.held"] = contextlib.ExitStack()
         # Not by the server, which would put it in front of every path: some proxies take it off, others do not.
-        scope["root_path"] = self._root_path
+        scope["root_path"] = self.root_path
 
         async def watched(message: Message) -> None:
             nonlocal status, sent
@@ -120,15 +118,15 @@ class Observe:
                 headers.raw.extend(_FIXED)
                 headers.append(REQUEST_ID_HEADER, request_id)
                 if scope.get("nbext.key"):
-                    headers.append(DATA_HEADER, self._fingerprint())
+                    headers.append(DATA_HEADER, self.fingerprint())
                 # Answers hold what only this key may see: no cache stores them unless a route says so.
                 headers.setdefault("Cache-Control", "no-store")
             await send(message)
             sent += len(message.get("body", b""))
 
         try:
-            scope["nbext.key"] = await self._security.admit(scope)
-            await self._app(scope, receive, watched)
+            scope["nbext.key"] = await self.security.admit(scope)
+            await self.app(scope, receive, watched)
         except ClientDisconnect:
             status = 499  # nobody is there to be answered; the number is nginx's
         except (Exception, asyncio.CancelledError) as raised:  # noqa: BLE001 - the service's outermost handler
@@ -140,7 +138,7 @@ class Observe:
                 or not isinstance(error, NbextError)
                 or isinstance(error, StorageError)
             ):
-                self._log.error("request failed", error, request_id=request_id)
+                self.events.error("request failed", error, request_id=request_id)
             if status is not None:
                 # Headers and a part of the body are out: only an early end shows the caller that the rest is missing.
                 # Not the error itself: a notebook shows what uvicorn logs, with the text of what is raised here.
@@ -156,10 +154,9 @@ class Observe:
         route = getattr(scope.get("route"), "path", "unknown")
         method = scope["method"] if scope["method"] in _METHODS else "other"
         key = scope.get("nbext.key")
-        self._metrics.count(method, route, status or 0, seconds)
-        if key:
-            self._metrics.count_key(key, 1, seconds, sent, scope.get("nbext.rows", 0))
-        self._log.info(
+        amounts = seconds, sent, scope.get("nbext.rows", 0)
+        self.metrics.count(method, route, status or 0, key, *amounts)
+        self.events.info(
             "request",
             request_id=request_id,
             method=method,
@@ -174,12 +171,13 @@ class _CutShort(Exception):
     """An answer could not be finished."""
 
 
+@dataclass
 class Security:
-    """Admits what names this host, is sent by no foreign page and carries a key."""
+    """Admits what names this host, is sent by no foreign page and carries a key; ``hosts`` are in lower case."""
 
-    def __init__(self, keys: KeyRing, rates: Rates, hosts: Iterable[str]) -> None:
-        self._keys, self._rates = keys, rates
-        self._hosts = frozenset(host.lower() for host in hosts if host)
+    keys: KeyRing
+    rates: Rates
+    hosts: Collection[str]
 
     async def admit(self, scope: Scope) -> Key | None:
         """Return the key of a request that may pass, None where the path needs none; else raise the problem."""
@@ -194,7 +192,7 @@ class Security:
             )
         host = headers.get("host", "")
         # A page that rebinds its name to this address still sends its own name as Host.
-        if _name_of(host) not in self._hosts:
+        if _name_of(host) not in self.hosts:
             raise Problem("foreign-host", "The Host header does not name this service.")
         origin, site = headers.get("origin"), headers.get("sec-fetch-site", "none")
         # A browser's has no path; what is not an origin at all is foreign, too.
@@ -214,13 +212,13 @@ class Security:
         if not sent:
             raise Problem("key-missing", f"Send your key in the {KEY_HEADER} header.")
         # The event loop waits for no disk: a key that was not found lately is looked up in a thread.
-        key = self._keys.known(sent) or await run_in_threadpool(self._keys.find, sent)
+        key = self.keys.known(sent) or await run_in_threadpool(self.keys.find, sent)
         if key is None:
             raise Problem(
                 "key-unknown", f"The service does not know the key in the {KEY_HEADER} header."
             )
-        if not self._rates.spend(key):
-            await run_in_threadpool(self._rates.take, key)
+        if not self.rates.spend(key):
+            await run_in_threadpool(self.rates.take, key)
         return key
 
 
@@ -293,17 +291,16 @@ class Metrics:
         """Add a gauge that is read when the metrics are."""
         Gauge(name, help_text, registry=self._all).set_function(read)
 
-    def count(self, method: str, route: str, status: int, seconds: float) -> None:
-        """Add an answer to the counts by method, route and status, and to the histogram of seconds."""
+    def count(self, method: str, route: str, status: int, key: Key | None, *amounts: float) -> None:
+        """Add an answer to the counts: its seconds, bytes and rows; past MOST_KEYS keys, to those of ``other``."""
         self._requests.labels(method, route, status).inc()
-        self._seconds.labels(route).observe(seconds)
-
-    def count_key(self, key: Key, *amounts: float) -> None:
-        """Add to the counts of a key: requests, seconds, bytes and rows; past MOST_KEYS keys, to those of ``other``."""
+        self._seconds.labels(route).observe(amounts[0])
+        if key is None:
+            return
         if len(self._keys) < MOST_KEYS:
             self._keys[key.id] = key.private
         label = key.id if key.id in self._keys else "other"
-        for counter, amount in zip(self._of_keys, amounts, strict=True):
+        for counter, amount in zip(self._of_keys, (1, *amounts), strict=True):
             counter.labels(label).inc(amount)
 
     def text(self, key: Key, data: DataAbout) -> bytes:

@@ -71,8 +71,10 @@ def create_app(
     app.add_exception_handler(RequestValidationError, _on_invalid)
     app.add_middleware(
         Observe,
-        security=Security(container.keys, container.rates, hosts),
-        log=container.log,
+        security=Security(
+            container.keys, container.rates, {host.lower() for host in hosts if host}
+        ),
+        events=container.log,
         metrics=container.metrics,
         root_path=root_path,
         fingerprint=lambda: container.generations.newest.about.fingerprint,

@@ -6,7 +6,9 @@ import errno
 import os
 import re
 import stat
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Barrier
 
 import pytest
 
@@ -173,3 +175,15 @@ def test_a_folder_that_may_not_be_read_is_not_an_empty_one(tmp_path, monkeypatch
         files_in(tmp_path, "*.arrow")
     with pytest.raises(StorageError, match=r"current cannot be read: .*Permission denied"):
         current_generation(tmp_path)
+
+
+def test_a_secret_that_many_make_at_once_is_the_same_for_all(tmp_path):
+    for number in range(20):
+        path, together = tmp_path / f"{number}.key", Barrier(8)
+
+        def made(mine: str, path=path, together=together) -> str:
+            together.wait()
+            return secret_file(path, mine)
+
+        with ThreadPoolExecutor(8) as pool:
+            assert set(pool.map(made, map(str, range(8)))) == {path.read_text("ascii").strip()}

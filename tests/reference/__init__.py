@@ -1,7 +1,7 @@
 """The reference pages, made from the code they describe: ``python -m tests.reference`` writes them anew.
 
-Each page is a function that returns Markdown; the OpenAPI document is JSON, and HTML. A test compares them with the files
-in ``nbext/reference``, so that a new setting, error, condition, option or operation cannot stay undocumented, and
+Each page is a function that returns Markdown; the OpenAPI document is JSON, and HTML. A test compares them with the
+files in ``nbext/reference``, so that a new setting, error, condition, option or operation cannot stay undocumented, and
 no output that a page shows can grow old.
 """
 

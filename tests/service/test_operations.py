@@ -564,8 +564,8 @@ def test_metrics_name_the_data_that_is_served_and_the_room_on_the_disk(service):
 def test_keys_past_a_thousand_share_one_count():
     metrics = Metrics()
     for number in range(MOST_KEYS + 5):
-        metrics.count_key(Key(f"k{number}", ""), 1, 0.1, 10, 1)
-    metrics.count_key(Key("k0", ""), 1, 0.1, 10, 1)
+        metrics.count("GET", "/", 200, Key(f"k{number}", ""), 0.1, 10, 1)
+    metrics.count("GET", "/", 200, Key("k0", ""), 0.1, 10, 1)
     text = metrics.text(Key("k0", ""), DataAbout("none", False, "0", "duckdb", ())).decode()
     assert 'nbext_key_rows_total{key="k0"} 2.0' in text
     assert 'nbext_key_rows_total{key="other"} 5.0' in text

@@ -19,7 +19,7 @@ import threading
 import time
 from collections import namedtuple
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from functools import lru_cache
 from importlib.util import find_spec
 from pathlib import Path
@@ -300,11 +300,12 @@ def _row_of(names: tuple[str, ...]) -> Any:
     return namedtuple("Row", names, rename=True)
 
 
+@dataclass
 class Lent:
     """A connection while it is lent. A statement names its values, as ``:which``; a list's stand in brackets."""
 
-    def __init__(self, db: Any, place: _File | _Server) -> None:
-        self._db, self._place = db, place
+    _db: Any
+    _place: _File | _Server
 
     def _run(self, sql: str, values: dict[str, Any]) -> Any:
         for name, value in [*values.items()]:
@@ -324,11 +325,6 @@ class Lent:
         cursor = self._run(sql, values)
         row = _row_of(tuple(column[0] for column in cursor.description))
         return [row._make(each) for each in cursor.fetchall()]
-
-    def scalar(self, sql: str, **values: Any) -> Any:
-        """Return the first value that a statement finds, or None."""
-        found = self._run(sql, values).fetchone()
-        return found[0] if found else None
 
     def change(self, sql: str, **values: Any) -> int:
         """Run a statement; return how many rows it changed."""
@@ -406,7 +402,7 @@ class Database:
                 return
         with self.write() as db:
             if self._place.making:
-                db.scalar(self._place.making)
+                db.change(self._place.making)
             names = [row[0] for row in db.rows(self._place.found)]
             if not names and not make:
                 it = "It" if self.path else "No service has run on it yet, or it"
@@ -461,7 +457,7 @@ class Database:
         statements = self._place.begin if lasting else self._place.hasty
         with self._turn, self._mapped(), self._begun(statements) as db:
             if alone and self._place.locking:
-                db.scalar(self._place.locking)
+                db.change(self._place.locking)
             yield db
 
     def rows(self, sql: str, **values: Any) -> list[Row]:
@@ -470,9 +466,8 @@ class Database:
             return db.rows(sql, **values)
 
     def scalar(self, sql: str, **values: Any) -> Any:
-        """Return the first value that a statement finds, or None."""
-        with self.read() as db:
-            return db.scalar(sql, **values)
+        """Return the first value of the one row that a statement finds."""
+        return self.rows(sql, **values)[0][0]
 
     def change(self, sql: str, **values: Any) -> int:
         """Do one change as a transaction of its own; return how many rows it changed."""

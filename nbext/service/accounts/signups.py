@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import dataclass
 
 from nbext.core.wire import email_of
 from nbext.service.accounts.database import Database, Row, insert_into
@@ -13,11 +14,11 @@ _DAY = 86_400
 _MOST = 10_000
 
 
+@dataclass
 class SignUps:
     """The addresses that were recorded."""
 
-    def __init__(self, database: Database) -> None:
-        self._database = database
+    _database: Database
 
     def record(self, given: object, key_id: str) -> str:
         """Store an address and return it as it is stored; a repeat leaves the first consent and looks the same.

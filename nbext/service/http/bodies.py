@@ -12,7 +12,6 @@ import math
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from starlette.requests import Request
 from starlette.responses import Response
 
 from nbext.core.rules import check_shape
@@ -88,7 +87,15 @@ async def receive(
     The problem is 415 not declared as that type, 413 longer than ``most`` bytes, 408 too slow.
     """
     request, limits = caller.request, caller.container.limits
-    _check_media_type(request, media_type)
+    # A page of another origin can send text/plain without asking first, but not application/json.
+    kind, _, options = request.headers.get("content-type", "").lower().partition(";")
+    charset = options.replace('"', "").replace(" ", "")
+    if kind.strip() != media_type or charset not in ("", "charset=utf-8"):
+        in_utf8 = ", in UTF-8" * (media_type == "application/json")
+        raise Problem("media-type", f"Send the body with Content-Type: {media_type}{in_utf8}.")
+    # A compressed megabyte may be a gigabyte of JSON.
+    if request.headers.get("content-encoding", "identity") != "identity":
+        raise Problem("media-type", "Send the body uncompressed, without Content-Encoding.")
     # A caller that declares its length is refused before it sends a byte; h11 has checked that it is a number. Others
     # are refused as soon as they send more: no body takes more room than the limit.
     received = int(request.headers.get("content-length", "0"))
@@ -113,18 +120,6 @@ async def receive(
             f"The body did not arrive within {limits.arrive_seconds:g} s.",
             headers={"Connection": "close"},
         ) from None
-
-
-def _check_media_type(request: Request, wanted: str) -> None:
-    # A page of another origin can send text/plain without asking first, but not application/json.
-    kind, _, options = request.headers.get("content-type", "").lower().partition(";")
-    charset = options.replace('"', "").replace(" ", "")
-    if kind.strip() != wanted or charset not in ("", "charset=utf-8"):
-        in_utf8 = ", in UTF-8" * (wanted == "application/json")
-        raise Problem("media-type", f"Send the body with Content-Type: {wanted}{in_utf8}.")
-    # A compressed megabyte may be a gigabyte of JSON.
-    if request.headers.get("content-encoding", "identity") != "identity":
-        raise Problem("media-type", "Send the body uncompressed, without Content-Encoding.")
 
 
 def json_answer(value: Any, status: int = 200, headers: dict[str, str] | None = None) -> Response:

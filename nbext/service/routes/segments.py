@@ -132,7 +132,11 @@ async def _executed(
             if caller.is_brief and not key.private:
                 known = segments.planned.get(data, {}).get(canonical_json(asked))
             kept = known.segment if known and not claim else None
-            if known and kept and (await container.wait_for(segments.is_current, kept)) is True:
+            if (
+                known
+                and kept
+                and (await container.wait_for(segments.is_current, kept.result)) is True
+            ):
                 caller.note("segment.execute", kept.id)
                 return json_answer(known.answer)
             plan = (

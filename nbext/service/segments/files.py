@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Literal
 
-from nbext.core.atomic_files import PART, PRIVATE, files_in, whole_file
+from nbext.core.atomic_files import PART, files_in, secret_file
 from nbext.errors import StorageError
 
 Condition = Literal["here", "absent", "damaged"]
@@ -46,27 +46,19 @@ class StoredFiles:
         """
         found = self._owner()
         if found is None and not expected and not files_in(self.folder, "*.arrow"):
-            self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-            # Another service of the registry may be making it.
-            with (
-                contextlib.suppress(FileExistsError),
-                whole_file(self.folder / _MARK, mode=PRIVATE, overwrite=False) as part,
-            ):
-                part.write_text(self._registry, "ascii")
-            found = self._owner()
+            # Another service may be making it: then it is that one's.
+            found = secret_file(self.folder / _MARK, self._registry)
         if found != self._registry:
+            difference = "the registry names results, and the folder is empty or missing."
+            if found is not None:
+                difference = "it has the results of another one."
+            elif files_in(self.folder, "*.arrow"):
+                difference = "it has results, of which the registry knows none."
             raise StorageError(
-                f"{self.folder} is not the folder of this registry: {self._difference(found)} Name the --data and"
+                f"{self.folder} is not the folder of this registry: {difference} Name the --data and"
                 " the --registry that go together, or mount the disk that is missing. To give the results up, run"
                 " nbext check --give-up; to begin anew with this --data, move its folder `service` away."
             )
-
-    def _difference(self, found: str | None) -> str:
-        if found is not None:
-            return "it has the results of another one."
-        if files_in(self.folder, "*.arrow"):
-            return "it has results, of which the registry knows none."
-        return "the registry names results, and the folder is empty or missing."
 
     def _owner(self) -> str | None:
         try:

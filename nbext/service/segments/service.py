@@ -82,7 +82,7 @@ class SegmentService:
         self.scheduler = Scheduler(
             self.store,
             lease,
-            self._run,
+            self._answer,
             fingerprints=generations.fingerprints,
             limits=limits,
             log=log,
@@ -116,13 +116,13 @@ class SegmentService:
         request = {**former.request, "filters": body["filters"]}
         return claim, Executed(replace(former, request=request), replayed=True)
 
-    def is_current(self, segment: SegmentRecord) -> bool:
+    def is_current(self, result: ResultFile | None) -> bool:
         """Return whether a completed segment still has the result that it had; one look into the registry."""
-        assert segment.result is not None, "it is completed"
         # No two results have one name, and the row of one that is gone has none.
         return (
-            not self.store.unnamed([segment.result.file])
-            and self.results.check(segment.result, read=False) == "here"
+            result is not None
+            and not self.store.unnamed([result.file])
+            and self.results.check(result, read=False) == "here"
         )
 
     def execute(
@@ -279,44 +279,47 @@ class SegmentService:
             self.expire([segment.result], f"{who} deleted the result.")
         return self.read(segment_id, None)
 
-    def _run(self, job: SegmentJob) -> None:
-        with self.generations.acquire(job.segment.fingerprint) as dataset:
-            self._answer(job, dataset)
-
-    def _answer(self, job: SegmentJob, dataset: Dataset) -> None:
+    def _answer(self, job: SegmentJob) -> None:
         request = job.segment.request
-        planner = self.planner(dataset, None, job.cancel, private=job.segment.private)
-        if job.plan is None:
-            job.plan = planner.requested(request)
-        plan, facts = job.plan, self._facts(job.plan)
-        answer = planner.dataset.ask(language.compile(plan), limit=plan.limit, cancel=job.cancel)
-        if not answer.matched:
-            # The answer itself is there: it must not be lost over its explanation.
-            with contextlib.suppress(QueryTimeout, ResourceLimit):
-                # In the segment's words: whoever reads it by its id may have asked in others. As text: a computed
-                # block knows how it was written.
-                own = {name: plan.canonical[name] for name in ("operator", "filters")}
-                said = plan if "since" in plan.canonical else planner.plan(json.loads(to_json(own)))
-                counted = language.count_none(said, planner.count)
-                facts = self._facts(plan, why=language.why_none(said, counted))
-                facts["counted"] = counted
-        if asked := request.get("profile"):
-            facts["profile"] = profile_of(planner, plan, asked)
-        self.scheduler.storing(job)
-        with contextlib.closing(answer.stored) as rows:
-            result = self.results.write(rows.schema, _heeding(job.cancel, rows.batches()))
-            first = preview(rows.batches())
-        job.ended = self.store.complete(
-            job.id,
-            self.lease.name,
-            matched=answer.matched,
-            returned=rows.num_rows,
-            preview=first,
-            result=result,
-            facts=facts,
-        )
-        if job.ended is None:
-            self.results.remove(result.file)
+        with self.generations.acquire(job.segment.fingerprint) as dataset:
+            planner = self.planner(dataset, None, job.cancel, private=job.segment.private)
+            if job.plan is None:
+                job.plan = planner.requested(request)
+            plan, facts = job.plan, self._facts(job.plan)
+            answer = planner.dataset.ask(
+                language.compile(plan), limit=plan.limit, cancel=job.cancel
+            )
+            if not answer.matched:
+                # The answer itself is there: it must not be lost over its explanation.
+                with contextlib.suppress(QueryTimeout, ResourceLimit):
+                    # In the segment's words: whoever reads it by its id may have asked in others. As text: a computed
+                    # block knows how it was written.
+                    own = {name: plan.canonical[name] for name in ("operator", "filters")}
+                    said = (
+                        plan
+                        if "since" in plan.canonical
+                        else planner.plan(json.loads(to_json(own)))
+                    )
+                    counted = language.count_none(said, planner.count)
+                    facts = self._facts(plan, why=language.why_none(said, counted))
+                    facts["counted"] = counted
+            if asked := request.get("profile"):
+                facts["profile"] = profile_of(planner, plan, asked)
+            self.scheduler.storing(job)
+            with contextlib.closing(answer.stored) as rows:
+                result = self.results.write(rows.schema, _heeding(job.cancel, rows.batches()))
+                first = preview(rows.batches())
+            job.ended = self.store.complete(
+                job.id,
+                self.lease.name,
+                matched=answer.matched,
+                returned=rows.num_rows,
+                preview=first,
+                result=result,
+                facts=facts,
+            )
+            if job.ended is None:
+                self.results.remove(result.file)
 
     def expire(self, results: Collection[ResultFile], why: str | None = None) -> None:
         """Delete results, and mark their segments as expired; without a reason they are damaged, and are set aside."""

@@ -115,15 +115,16 @@ _UNFINISHED = "status IN ('queued', 'running')"
 _TEXTS = "length(request) + length(facts)"
 # Of the service that runs it.
 _OWN = f"id = :id AND lease = :lease AND {_UNFINISHED}"
-# All that the bounds of the queue and a place in it need; hundreds of rows at most.
+# All that the bounds of the queue and a place in it need: hundreds of rows at most, and the sum of a key's. The owner's
+# is bounded by ``keep_bytes`` alone, as it has no rate: for one person the oldest results go.
 _QUEUE = f"""
     SELECT
         count(*) FILTER (WHERE status = 'queued') AS waiting,
         count(*) FILTER (WHERE key_id = :key) AS of_key,
-        max(turn) FILTER (WHERE key_id = :key AND priority = :priority) AS last,
-        min(turn) FILTER (WHERE status = 'queued') AS head,
-        max(turn) FILTER (WHERE status = 'running') AS served,
-        sum(stored) AS reserved
+        coalesce(max(turn) FILTER (WHERE key_id = :key AND priority = :priority) + 1, 0) AS after_last,
+        coalesce(min(turn) FILTER (WHERE status = 'queued'), max(turn) FILTER (WHERE status = 'running'), 0) AS served,
+        coalesce(sum(stored), 0) AS reserved,
+        (SELECT coalesce(sum(stored), 0) FROM segments WHERE key_id = :key AND key_id <> 'owner') AS taken
     FROM segments WHERE {_UNFINISHED}
 """
 _NEXT = """
@@ -182,13 +183,12 @@ def _segment(row: Row) -> SegmentRecord:
     return SegmentRecord(**{each.name: found[each.name] for each in fields(SegmentRecord)})
 
 
-def _claimed(db: Lent | Database, claim: IdempotencyKey, now: float) -> str | None:
-    rows = db.rows(
-        "SELECT * FROM idempotency WHERE key_id = :key AND name = :name AND created_at > :since",
-        key=claim.key_id,
-        name=claim.name,
-        since=now - _CLAIM_SECONDS,
+def _claimed(db: Lent | Database, claim: IdempotencyKey) -> str | None:
+    since = time.time() - _CLAIM_SECONDS
+    young = (
+        "SELECT * FROM idempotency WHERE key_id = :key_id AND name = :name AND created_at > :since"
     )
+    rows = db.rows(young, since=since, **vars(claim))
     # A key that is used again by mistake would return the segment of another question.
     if rows and rows[0].body != claim.body:
         raise Problem(
@@ -196,22 +196,6 @@ def _claimed(db: Lent | Database, claim: IdempotencyKey, now: float) -> str | No
             f"This {IDEMPOTENCY_HEADER} was sent with another body before. Use a new one for a new request.",
         )
     return rows[0].segment if rows else None
-
-
-def _check_quota(db: Lent, key_id: str, policy: Policy) -> None:
-    """Raise the problem 507 where a key's segments take all that they may."""
-    # The owner's key is bounded by ``keep_bytes`` alone, as it has no rate: for one person the oldest results go.
-    if key_id == "owner":
-        return
-    # With what is reserved for those that have not finished: many at once would each find room.
-    taken = db.scalar("SELECT sum(stored) FROM segments WHERE key_id = :key", key=key_id) or 0
-    if taken >= policy.key_bytes:
-        raise Problem(
-            "quota",
-            f"The results of this key take {taken:,} bytes, and may take {policy.key_bytes:,}; a segment that is not"
-            " finished counts with all rows that its limit allows. Delete some"
-            f" with ?result=delete, or wait: results are deleted {policy.keep_days:g} days after their last use.",
-        )
 
 
 def _reserved(request: Mapping[str, Any], facts: Mapping[str, Any], most: int | None) -> int:
@@ -226,13 +210,22 @@ def _reserved(request: Mapping[str, Any], facts: Mapping[str, Any], most: int | 
 def _turn(db: Lent, key_id: str, priority: int, limits: Limits, policy: Policy) -> int:
     """Return a place in the queue: after the key's own last one, and not before those that are served now.
 
-    So the keys take turns however many segments each has, and a key's counts do not wait for its other segments.
+    So the keys take turns however many segments each has, and a key's counts do not wait for its other segments. The
+    problem is 507 where the key's segments take all that they may, 503 where the queue is full, 429 where its share is.
     """
     (queue,) = db.rows(_QUEUE, key=key_id, priority=priority)
+    # With what is reserved for those that have not finished: many at once would each find room.
+    if queue.taken >= policy.key_bytes:
+        raise Problem(
+            "quota",
+            f"The results of this key take {queue.taken:,} bytes, and may take {policy.key_bytes:,}; a segment that is"
+            " not finished counts with all rows that its limit allows. Delete some with ?result=delete, or wait:"
+            f" results are deleted {policy.keep_days:g} days after their last use.",
+        )
     if queue.waiting >= limits.queue:
         raise Problem("busy", f"{queue.waiting} segments are waiting. Try again soon.")
     # Results give way to newer ones once these are written; what all may write at once has to fit.
-    if (queue.reserved or 0) >= policy.keep_bytes:
+    if queue.reserved >= policy.keep_bytes:
         detail = f"Unfinished segments may take {queue.reserved:,} bytes, of {policy.keep_bytes:,} in all."
         raise Problem("busy", f"{detail} Try again soon.")
     # A loop around execute fills the share of its own key, and not the queue of all.
@@ -241,15 +234,14 @@ def _turn(db: Lent, key_id: str, priority: int, limits: Limits, policy: Policy) 
             "too-many-segments",
             f"This key has {limits.per_key} unfinished segments. Wait for one to finish, or cancel one.",
         )
-    now = queue.served or 0 if queue.head is None else queue.head
-    return int(now if queue.last is None else max(now, queue.last + 1))
+    return int(max(queue.served, queue.after_last))
 
 
+@dataclass
 class SegmentStore:
     """Segments by their id. Each change is one transaction."""
 
-    def __init__(self, database: Database) -> None:
-        self._database = database
+    _database: Database
 
     def get(self, segment_id: str, key: Key | None = None) -> SegmentRecord | None:
         """Return the segment, or None where there is none, or ``key`` may not see it."""
@@ -284,12 +276,12 @@ class SegmentStore:
         """
         now, asked, said = time.time(), _text(request), _text(facts)
         # A count needs no rows and is quick.
-        priority = 0 if request["limit"] == 0 else 1
+        priority = int(request["limit"] > 0)
         # Two callers may ask for one segment at once, in two services: one of them enters it, the other finds it. It is
         # on the disk with its result; whoever answers without a new one has it written first, by `touch`.
         with self._database.write(alone=True, lasting=False) as db:
             # An old claim gives way; a young one has to be of the same body, and of the segment that the caller knows.
-            former = _claimed(db, claim, now) if claim else segment_id
+            former = _claimed(db, claim) if claim else segment_id
             if claim and former != segment_id:
                 if former != claim.segment:
                     raise ClaimedMeanwhile
@@ -297,7 +289,7 @@ class SegmentStore:
                     "SELECT count(*) FROM idempotency WHERE key_id = :key AND created_at > :since"
                 )
                 since = now - _CLAIM_SECONDS
-                if former is None and db.scalar(sent, key=key.id, since=since) >= _MOST_CLAIMS:
+                if former is None and db.rows(sent, key=key.id, since=since)[0][0] >= _MOST_CLAIMS:
                     detail = f"This key has sent {_MOST_CLAIMS:,} of {IDEMPOTENCY_HEADER} within a day. Leave it out."
                     raise Problem("quota", detail)
                 db.change(_CLAIM, **{**vars(claim), "segment": segment_id, "now": now})
@@ -308,7 +300,6 @@ class SegmentStore:
                 or (lost is not None and rows[0].file == lost.file)
             )
             if begins:
-                _check_quota(db, key.id, self._database.policy)
                 new = {
                     "id": segment_id,
                     "status": "queued",
@@ -330,7 +321,7 @@ class SegmentStore:
 
     def claimed(self, claim: IdempotencyKey) -> str | None:
         """Return the id of the segment that this claim made, or None where it is new; 422 where the body differs."""
-        return _claimed(self._database, claim, time.time())
+        return _claimed(self._database, claim)
 
     def forget_old_claims(self) -> None:
         """Delete the claims that are older than 24 hours."""
@@ -369,24 +360,22 @@ class SegmentStore:
         self,
         segment_id: str,
         lease: str,
-        *,
-        matched: int,
-        returned: int,
-        preview: list[dict[str, Any]],
         result: ResultFile,
+        *,
+        preview: list[dict[str, Any]],
         facts: Mapping[str, Any],
+        **counts: int,
     ) -> SegmentRecord | None:
         """Mark a running segment as completed, with its result and what its answer says now; None where it is not so.
 
-        It was cancelled, or taken over by another service that took this one for ended.
+        It was cancelled, or taken over by another service that took this one for ended. The counts are ``matched`` and
+        ``returned``.
         """
         texts = {"preview": _text(preview), "facts": _text(facts)}
-        values = {"id": segment_id, "lease": lease, "matched": matched, "returned": returned}
+        values = {"id": segment_id, "lease": lease, "now": time.time(), **counts}
         taken = result.size + sum(map(len, texts.values()))
         with self._database.write() as db:
-            rows = db.rows(
-                _COMPLETE, now=time.time(), bytes=taken, **values, **texts, **vars(result)
-            )
+            rows = db.rows(_COMPLETE, bytes=taken, **values, **texts, **vars(result))
         return _segment(rows[0]) if rows else None
 
     def end(
