@@ -242,16 +242,11 @@ class Caller:
     def note(self, action: str, target: str | None) -> None:
         """Note in the audit log what the caller did, and with which segment or list."""
         if self.container.database.policy.audit_days:
-            sent_from = self.request.client
-            client = sent_from and _address_in(sent_from.host)
+            client, sent_from = None, self.request.client
+            # A proxy may forward what a stranger wrote into X-Forwarded-For.
+            with contextlib.suppress(ValueError):
+                client = str(ipaddress.ip_address(sent_from.host if sent_from else ""))
             self.container.audit.note(action, key_id=self.key.id, target=target, client=client)
-
-
-def _address_in(host: str) -> str | None:
-    # A proxy may forward what a stranger wrote into X-Forwarded-For.
-    with contextlib.suppress(ValueError):
-        return str(ipaddress.ip_address(host))
-    return None
 
 
 def _allowed(scope: str) -> Any:

@@ -23,7 +23,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from nbext.core.strict_json import to_json
 from nbext.core.wire import PROBLEM_TYPE
-from nbext.errors import FieldError, ValidationError
+from nbext.errors import ValidationError
 from nbext.service.container import Container
 from nbext.service.http.problems import Problem
 from nbext.service.middleware import LOOPBACK_HOSTS, Observe, Security
@@ -50,12 +50,17 @@ _CLOSE_SECONDS = 8.0
 
 
 def create_app(
-    container: Container, *, hosts: Iterable[str] = LOOPBACK_HOSTS, root_path: str = ""
+    container: Container,
+    *,
+    hosts: Iterable[str] = LOOPBACK_HOSTS,
+    root_path: str = "",
+    on_ready: Callable[[], None] = lambda: None,
 ) -> FastAPI:
     """Return the application: routes, and around them what observes and admits requests.
 
     ``hosts`` are the names that the Host header may have, without ports. ``root_path`` is the path below which a proxy
-    serves this, as ``/nbext``: links begin with it, and requests may. The container is opened and closed with it.
+    serves this, as ``/nbext``: links begin with it, and requests may. The container is opened and closed with it,
+    and ``on_ready`` called when it is open, in the event loop.
     """
     app = FastAPI(
         # Not by their routers, each of which looks at a request before its routes do: a tenth of a small one's work.
@@ -65,10 +70,10 @@ def create_app(
         openapi_url=None,
         redirect_slashes=False,
     )
-    app.state.container = container
+    app.state.container, app.state.on_ready = container, on_ready
     # Only what FastAPI raises itself and would answer in its own form; all other exceptions go on to Observe.
-    app.add_exception_handler(HTTPException, _on_http_error)
-    app.add_exception_handler(RequestValidationError, _on_invalid)
+    for kind in (HTTPException, RequestValidationError):
+        app.add_exception_handler(kind, _on_error)
     app.add_middleware(
         Observe,
         security=Security(
@@ -89,6 +94,7 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     to_thread.current_default_thread_limiter().total_tokens = container.limits.reading
     # In a thread: a folder with many results takes a while to look through, and signals have to be heard meanwhile.
     await run_in_threadpool(container.open)
+    app.state.on_ready()
     yield
     # What hangs, as data that is just being opened or a registry without an answer, is left to end with the process.
     closing = threading.Thread(target=container.close, name="nbext-close", daemon=True)
@@ -96,31 +102,29 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     await run_in_threadpool(closing.join, _CLOSE_SECONDS)
 
 
-async def _on_http_error(request: Request, error: Exception) -> NoReturn:
+async def _on_error(request: Request, error: Exception) -> NoReturn:
+    if isinstance(error, RequestValidationError):
+        # FastAPI's own answer repeats the caller's input, and fails with 500 where that is NaN.
+        raise ValidationError(
+            [
+                {
+                    "pointer": "/".join(map(str, each["loc"][1:])),
+                    "code": each["type"],
+                    "detail": each["msg"],
+                }
+                for each in error.errors()
+            ]
+        )
     # The router itself raises these two: no such path, or not with that method.
-    assert isinstance(error, HTTPException)
-    if error.status_code == 405:
+    if found := request.scope.get("route"):
         # Each method of a path is a route of its own, and the router names only one of them.
-        path = request.scope["route"].path
-        methods = {each for route in ROUTES if route.path == path for each in route.methods or ()}
+        methods = {
+            each for route in ROUTES if route.path == found.path for each in route.methods or ()
+        }
         allow = ", ".join(sorted(methods))
         detail = f"This path does not support {request.method}. Use {allow}."
         raise Problem("method", detail, headers={"Allow": allow})
     raise Problem("not-found", "There is nothing at that path.")
-
-
-async def _on_invalid(request: Request, error: Exception) -> NoReturn:
-    assert isinstance(error, RequestValidationError)
-    errors: list[FieldError] = [
-        {
-            "pointer": "/".join(map(str, each["loc"][1:])),
-            "code": each["type"],
-            "detail": each["msg"],
-        }
-        for each in error.errors()
-    ]
-    # FastAPI's own answer repeats the caller's input, and fails with 500 where that is NaN.
-    raise ValidationError(errors)
 
 
 def most_connections() -> int:
@@ -232,12 +236,7 @@ class Server(uvicorn.Server):
     """One service on one socket."""
 
     def __init__(
-        self,
-        app: FastAPI,
-        *,
-        grace: float = GRACE_SECONDS,
-        on_ready: Callable[[], None] | None = None,
-        proxies: Sequence[str] = (),
+        self, app: FastAPI, *, grace: float = GRACE_SECONDS, proxies: Sequence[str] = ()
     ) -> None:
         container: Container = app.state.container
         own = {"container": container, "inside": Counter(), "most": most_connections()}
@@ -258,13 +257,7 @@ class Server(uvicorn.Server):
                 forwarded_allow_ips=list(proxies),
             )
         )
-        self._container, self._grace, self._on_ready = container, grace, on_ready
-
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Begin to accept requests, and report it."""
-        await super().startup(sockets)
-        if self.started and self._on_ready:
-            self._on_ready()
+        self._container, self._grace = container, grace
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """End in order: segments finish or are put back, then answers go out, then connections close."""
@@ -309,9 +302,3 @@ def listen(host: str, port: int, *, shared: bool = False) -> socket.socket:
         listener.close()
         raise
     return listener
-
-
-def bound_to(listener: socket.socket) -> tuple[str, int]:
-    """Return the host and port that a socket listens on."""
-    host, port, *_ = listener.getsockname()
-    return host, port

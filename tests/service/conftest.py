@@ -17,7 +17,7 @@ from nbext.service.accounts.database import Database
 from nbext.service.container import Container
 from nbext.service.limits import Limits
 from nbext.service.middleware import LOOPBACK_HOSTS, Log
-from nbext.service.server import Server, bound_to, create_app, listen
+from nbext.service.server import Server, create_app, listen
 from nbext.settings import Secret
 from tests.service import postgres
 
@@ -38,7 +38,7 @@ class Running:
     ) -> None:
         self.log = io.StringIO()
         self.listener = listen("127.0.0.1", 0)
-        self.host, self.port = bound_to(self.listener)
+        self.host, self.port, *_ = self.listener.getsockname()
         self.url = f"http://{self.host}:{self.port}"
         dataset = options.pop("dataset", None) or open_dataset(data_dir)
         root_path, hosts = options.pop("root_path", ""), options.pop("hosts", LOOPBACK_HOSTS)
@@ -46,8 +46,8 @@ class Running:
             dataset, state_dir, owner=Secret(KEY), limits=limits, log=Log(self.log), **options
         )
         ready = threading.Event()
-        app = create_app(self.container, root_path=root_path, hosts=hosts)
-        self.server = Server(app, grace=2, on_ready=ready.set)
+        app = create_app(self.container, root_path=root_path, hosts=hosts, on_ready=ready.set)
+        self.server = Server(app, grace=2)
         self.thread = threading.Thread(
             target=self.server.run, kwargs={"sockets": [self.listener]}, daemon=True
         )

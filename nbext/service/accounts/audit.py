@@ -27,19 +27,12 @@ class Audit:
         self._database = database
         self._waiting: deque[dict[str, Any]] = deque(maxlen=_WAITING)
 
-    def note(
-        self, action: str, *, key_id: str | None, target: str | None, client: str | None
-    ) -> None:
-        """Note an action, to be written at the next `flush`; ``client`` is an IP address or ``command line``."""
-        self._waiting.append(
-            {
-                "at": time.time(),
-                "key_id": key_id,
-                "action": action,
-                "target": target,
-                "client": client,
-            }
-        )
+    def note(self, action: str, **told: str | None) -> None:
+        """Note an action, to be written at the next `flush`, with its ``key_id``, ``target`` and ``client``.
+
+        That is an IP address or ``command line``.
+        """
+        self._waiting.append({"at": time.time(), "action": action, **told})
 
     def flush(self) -> None:
         """Write what was noted since the last call; nothing is lost where the registry cannot be written now."""

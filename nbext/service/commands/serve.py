@@ -39,7 +39,7 @@ from nbext.service.commands import policy
 from nbext.service.container import Container
 from nbext.service.limits import Limits, Policy
 from nbext.service.middleware import LOOPBACK_HOSTS, Log
-from nbext.service.server import GRACE_SECONDS, Server, bound_to, create_app, listen
+from nbext.service.server import GRACE_SECONDS, Server, create_app, listen
 from nbext.settings import Secret, Settings
 
 KEY_FILE = "owner.key"
@@ -197,7 +197,6 @@ def _serve(
             policy=args.policy,
             log=log,
         )
-        app = create_app(container, hosts=hosts, root_path=args.root_path or "")
 
         def ready() -> None:
             # A look through all that is imported lets nobody be answered: of 10,000 requests four, for 310 ms each.
@@ -210,7 +209,8 @@ def _serve(
                 )
             on_ready()
 
-        Server(app, on_ready=ready, proxies=args.proxy_headers).run(sockets=[listener])
+        app = create_app(container, hosts=hosts, root_path=args.root_path or "", on_ready=ready)
+        Server(app, proxies=args.proxy_headers).run(sockets=[listener])
 
 
 def _serve_together(
@@ -315,7 +315,7 @@ def _listen(host: str, port: int, processes: int) -> list[socket.socket]:
             # Those that share a port may be strangers to each other: another service's would take half of the callers.
             listen(host, port).close()
         first = listen(host, port, shared=shared)
-        port = bound_to(first)[1]
+        port = first.getsockname()[1]
         return [
             first,
             *(listen(host, port, shared=True) if shared else first for _ in range(processes - 1)),
@@ -332,7 +332,7 @@ def _announce(listener: socket.socket, source: str, args: argparse.Namespace) ->
     if isinstance(data, Path) and not (data / "current").exists():
         # A mistyped --data answers every question, with wallets that nobody has.
         Log(sys.stderr).warning("the synthetic sample is served: --data has no ingested data")
-    host, port = bound_to(listener)
+    host, port, *_ = listener.getsockname()
     # An IPv6 address needs brackets to be a URL that can be copied.
     shown = f"[{host}]" if ":" in host else host
     # One line on standard output, flushed: supervisors and tests wait for it.

@@ -19,7 +19,6 @@ from nbext.core.strict_json import NotJson, read_request, to_json
 from nbext.core.times import iso_ms
 from nbext.core.untrusted_text import shown
 from nbext.core.wire import EXECUTE_KEYS, REPLAYED_HEADER, SEGMENT
-from nbext.errors import FieldError
 from nbext.service.container import Caller
 from nbext.service.http.problems import Problem, invalid
 from nbext.service.segments.store import SegmentRecord
@@ -67,8 +66,11 @@ def _value(shape: Any, raw: bytearray) -> Any:
     try:
         value = read_request(bytes(raw))
     except NotJson as error:
-        errors: list[FieldError] = [{"pointer": "", "code": "not-json", "detail": str(error)}]
-        raise Problem("not-json", f"The body is not JSON: {error}.", errors=errors) from None
+        raise Problem(
+            "not-json",
+            f"The body is not JSON: {error}.",
+            errors=[{"pointer": "", "code": "not-json", "detail": str(error)}],
+        ) from None
     if not isinstance(value, dict):
         raise invalid("type", f"The body is {shown(value)}. Send a JSON object: {{...}}")
     check_shape(shape, value)

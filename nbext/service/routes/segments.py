@@ -243,10 +243,11 @@ async def cancel_segment(
     With ``?result=delete`` the result of a finished one is deleted. Only the key that made the segment may do either,
     or one with the scope admin.
     """
-    end = caller.segments.delete if result else caller.segments.cancel
     action = "segment.delete" if result else "segment.cancel"
     try:
-        segment = await caller.container.wait_for(end, segment_id, caller.key)
+        segment = await caller.container.wait_for(
+            caller.segments.end, segment_id, caller.key, result is not None
+        )
     except Problem as problem:
         if problem.code == "not-yours":
             caller.note(f"{action}.refused", segment_id)

@@ -249,35 +249,32 @@ class SegmentService:
                 self.store.touch(segment_id)
         return segment, reader
 
-    def cancel(self, segment_id: str, key: Key) -> SegmentRecord:
-        """Stop a segment that has not finished, wherever it runs; 409 where it has, 403 where it is another key's."""
-        segment = self.read(segment_id, key)
-        if not segment.finished:
-            _check_owner(segment, key)
-        cancelled, now = self.scheduler.cancel(segment_id), self.read(segment_id, None)
-        if not cancelled:
-            raise Problem(
-                "finished", f"The segment has ended ({now.status}): there is nothing to cancel."
-            )
-        return now
+    def end(self, segment_id: str, key: Key, delete: bool) -> SegmentRecord:
+        """Stop a segment that has not finished, wherever it runs; or ``delete`` a finished one's result.
 
-    def delete(self, segment_id: str, key: Key) -> SegmentRecord:
-        """Delete a finished segment's result.
-
-        The problem is 404; 403 where it is another key's; 409 while it runs.
+        The problem is 404; 403 where it is another key's; 409 where it has finished, or with ``delete`` has not.
         """
         segment = self.read(segment_id, key)
-        if not segment.finished:
+        if delete and not segment.finished:
             raise Problem(
                 "not-ready",
                 f"The segment is {segment.status}. Cancel it first.",
                 segment_id=segment.id,
             )
-        if segment.result:
-            _check_owner(segment, key)
+        if (segment.result if delete else not segment.finished) and not segment.ended_by(key):
+            raise Problem(
+                "not-yours",
+                "This is another key's segment. Only that key, or one with the scope admin, may end it.",
+            )
+        if delete and segment.result:
             who = "Its owner" if segment.key_id == key.id else "An administrator"
             self.expire([segment.result], f"{who} deleted the result.")
-        return self.read(segment_id, None)
+        ended, now = delete or self.scheduler.cancel(segment_id), self.read(segment_id, None)
+        if not ended:
+            raise Problem(
+                "finished", f"The segment has ended ({now.status}): there is nothing to cancel."
+            )
+        return now
 
     def _answer(self, job: SegmentJob) -> None:
         request = job.segment.request
@@ -330,14 +327,6 @@ class SegmentService:
             else:
                 self._log.warning("damaged result set aside", segment=segment_id)
                 self.results.set_aside(file)
-
-
-def _check_owner(segment: SegmentRecord, key: Key) -> None:
-    if not segment.ended_by(key):
-        raise Problem(
-            "not-yours",
-            "This is another key's segment. Only that key, or one with the scope admin, may end it.",
-        )
 
 
 def expired(why: str) -> dict[str, Any]:

@@ -17,7 +17,7 @@ import requests
 from nbext.cli import main
 from nbext.service.accounts.database import Database
 from nbext.service.accounts.keys import KeyRing
-from nbext.service.server import bound_to, listen
+from nbext.service.server import listen
 from tests.service.conftest import HOLDERS
 from tests.service.process import Process, serve
 
@@ -123,7 +123,7 @@ def test_a_port_that_is_taken_is_one_clear_line(tmp_path, capsys, service):
 
 def test_processes_share_their_port_with_no_other_service(tmp_path, capsys):
     with listen("127.0.0.1", 0, shared=True) as other:
-        port = bound_to(other)[1]
+        port = other.getsockname()[1]
         assert (
             main(["serve", "--data", str(tmp_path), "--port", str(port), "--processes", "2"]) == 2
         )
