@@ -20,11 +20,11 @@ from nbext.service.accounts.audit import Audit
 from nbext.service.accounts.database import Database
 from nbext.service.accounts.keys import Key, KeyRing, Rates
 from nbext.service.accounts.signups import SignUps
+from nbext.service.contract import check_parameters
 from nbext.service.generations import Generations, Newer
-from nbext.service.http.contract import check_parameters
-from nbext.service.http.problems import Problem
 from nbext.service.limits import Limits, Policy
 from nbext.service.middleware import Log, Metrics
+from nbext.service.problems import Problem
 from nbext.service.scheduling import Lane
 from nbext.service.segments.maintenance import Maintenance
 from nbext.service.segments.service import SegmentService

@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator
 
 from nbext.core.chains import chain_of
 from nbext.engine.query.answers import Dataset
-from nbext.service.http.problems import Problem
 from nbext.service.middleware import Log
+from nbext.service.problems import Problem
 
 # Seconds between two looks at the data folder, each of which is one stat.
 _LOOK = 1.0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from difflib import get_close_matches
 from functools import partial
 from typing import Any
@@ -24,7 +24,7 @@ from nbext.engine.dataset import ChainExtent, Contract
 from nbext.engine.query.answers import Dataset
 from nbext.language.describe import find_contract, unknown_contract
 from nbext.language.lookup import notes_on
-from nbext.service.http.problems import Problem
+from nbext.service.problems import Problem
 
 STANDARDS_OF = {
     "nft": NFT_STANDARDS,
@@ -68,7 +68,7 @@ def contract(dataset: Dataset, chain: Chain, given: str, *, nft: bool) -> dict[s
             f"{'ownerCount' if nft else 'holders'} counts the burn address 0x...dEaD, too; segments leave it out."
         )
     fields = NFT_FIELDS if nft else TOKEN_FIELDS
-    return {**_picked(_base(extent, chain, found), fields), "warnings": warnings}
+    return {**_known(fields, extent, chain, found), "warnings": warnings}
 
 
 def search_page(dataset: Dataset, body: SearchRequest) -> dict[str, Any]:
@@ -78,10 +78,7 @@ def search_page(dataset: Dataset, body: SearchRequest) -> dict[str, Any]:
     term = body["searchTerm"].strip()
     page = {"limit": body.get("limit", DEFAULT_HITS), "offset": body.get("offset", 0)}
     total, hits = dataset.catalog.search(chain.id, term, standards=STANDARDS_OF[kind], **page)
-    items = [
-        _picked({**_base(extent, chain, contract), "score": score}, SEARCH_FIELDS)
-        for contract, score in hits
-    ]
+    items = [_known(SEARCH_FIELDS, extent, chain, contract, score) for contract, score in hits]
     return {
         "type": kind,
         "chain": chain.name,
@@ -120,10 +117,17 @@ def _extent(dataset: Dataset, chain: Chain) -> ChainExtent | None:
     return found
 
 
-def _base(extent: ChainExtent | None, chain: Chain, found: Contract) -> dict[str, Any]:
-    """Return all that is known of a contract, from which each operation picks."""
+def _known(
+    fields: Iterable[str],
+    extent: ChainExtent | None,
+    chain: Chain,
+    found: Contract,
+    score: float | None = None,
+) -> dict[str, Any]:
+    """Return what is known of a contract, of all that operations answer with these fields."""
     supply = found.total_supply
-    return {
+    known = {
+        "score": score,
         "chain": chain.name,
         "chainId": chain.id,
         "address": found.address,
@@ -147,7 +151,4 @@ def _base(extent: ChainExtent | None, chain: Chain, found: Contract) -> dict[str
         "transfers": found.transfers,
         "asOf": extent and {"block": extent.last_block, "timestamp": iso(extent.last_timestamp)},
     }
-
-
-def _picked(values: Mapping[str, Any], fields: Iterable[str]) -> dict[str, Any]:
-    return {name: values[name] for name in fields}
+    return {name: known[name] for name in fields}

@@ -55,7 +55,7 @@ from nbext.engine.dataset import DataAbout
 from nbext.errors import NbextError, StorageError
 from nbext.service.accounts.database import Database
 from nbext.service.accounts.keys import Key, KeyRing, Rates
-from nbext.service.http.problems import Problem, answer_problem, stopping
+from nbext.service.problems import Problem, answer_problem, stopping
 
 METRICS_TYPE = CONTENT_TYPE_LATEST
 _SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
@@ -385,8 +385,9 @@ class Log:
     ) -> None:
         if self._quiet and level == "info":
             return
-        described = _described(cause) if cause else {}
-        line = {"at": iso_ms(time.time()), "event": event, "level": level, **values, **described}
+        line = {"at": iso_ms(time.time()), "event": event, "level": level, **values}
+        if cause:
+            line |= _described(cause)
         # A log on a full disk, or to a reader that is gone, is no reason to answer nobody.
         with self._writing, contextlib.suppress(OSError):
             self._stream.write(json.dumps(line, sort_keys=True, default=repr) + "\n")

@@ -33,9 +33,9 @@ from nbext.engine.dataset import Cancel
 from nbext.errors import QueryCancelled
 from nbext.service.accounts.database import Unreachable
 from nbext.service.generations import not_open
-from nbext.service.http.problems import Problem, problem_of, stopping
 from nbext.service.limits import Bound, Limits
 from nbext.service.middleware import Log
+from nbext.service.problems import Problem, problem_of, stopping
 from nbext.service.segments.store import CANCELLED, SegmentRecord, SegmentStore
 
 Result = TypeVar("Result")

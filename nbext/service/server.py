@@ -25,8 +25,8 @@ from nbext.core.strict_json import to_json
 from nbext.core.wire import PROBLEM_TYPE
 from nbext.errors import ValidationError
 from nbext.service.container import Container
-from nbext.service.http.problems import Problem
 from nbext.service.middleware import LOOPBACK_HOSTS, Observe, Security
+from nbext.service.problems import Problem
 from nbext.service.routes import lookups, operator, segments
 
 ROUTES = [

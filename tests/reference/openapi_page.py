@@ -21,8 +21,8 @@ from starlette.responses import Response
 from nbext import __version__
 from nbext.core import wire
 from nbext.language.json_schema import json_schema
-from nbext.service.http.problems import CODES, Problem
 from nbext.service.middleware import METRICS_TYPE, OPEN_PATHS
+from nbext.service.problems import CODES, Problem
 from nbext.service.server import ROUTES
 
 Responses = dict[int | str, dict[str, Any]]

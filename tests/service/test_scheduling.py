@@ -17,9 +17,9 @@ from nbext.engine.dataset import Cancel
 from nbext.errors import QueryTimeout
 from nbext.service.accounts.database import Database
 from nbext.service.accounts.keys import Key
-from nbext.service.http.problems import Problem
 from nbext.service.limits import Bound, Limits
 from nbext.service.middleware import Log
+from nbext.service.problems import Problem
 from nbext.service.scheduling import Lane, Scheduler, SegmentJob
 from nbext.service.segments.store import SegmentStore
 from tests.service.conftest import Running

@@ -493,18 +493,16 @@ class Database:
             try:
                 yield Lent(db, self._place)
             finally:
-                self._give_back(db)
+                with contextlib.suppress(self._place.error):
+                    # Where nothing is left to take back, this asks nobody.
+                    db.rollback()
+                    if len(self._open) < self._place.idle:
+                        self._open.append(db)
+                        db = None
+                if db:
+                    db.close()
         finally:
             self._room.release()
-
-    def _give_back(self, db: Any) -> None:
-        with contextlib.suppress(self._place.error):
-            # Where nothing is left to take back, this asks nobody.
-            db.rollback()
-            if len(self._open) < self._place.idle:
-                self._open.append(db)
-                return
-        db.close()
 
     def _connected(self) -> Any:
         with contextlib.suppress(IndexError):

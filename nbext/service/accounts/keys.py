@@ -14,7 +14,7 @@ from typing import NamedTuple
 from nbext.core.untrusted_text import quoted
 from nbext.errors import ConfigError, StorageError, did_you_mean
 from nbext.service.accounts.database import Database, Lent, Row, insert_into
-from nbext.service.http.problems import Problem
+from nbext.service.problems import Problem
 from nbext.settings import Secret
 
 # `admin` cancels and deletes the segments of other keys, and sees those of private ones.

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from nbext.core.wire import email_of
 from nbext.service.accounts.database import Database, Row, insert_into
-from nbext.service.http.problems import Problem
+from nbext.service.problems import Problem
 
 _DAY = 86_400
 # New addresses of one key within a day.

@@ -69,26 +69,29 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Do one action."""
     with commands.database(args, make=args.action == "add") as database:
-        key = _ACTIONS[args.action](KeyRing(database), args)
-        if key is not None:
-            commands.note(database, f"key.{args.action}", key.id)
+        ring, text = KeyRing(database), None
+        if args.action == "list":
+            _list(ring.all())
+            return 0
+        if args.action == "revoke":
+            key = ring.revoke(args.name)
+            print(f"Revoked {args.name}. Running services refuse it within a second.")
+        elif args.action == "rotate":
+            key, text = ring.rotate(args.name, grace=args.grace, lasts=args.expires)
+            former = "is refused within a second"
+            if args.grace:
+                former = f"is accepted for {args.grace / 3600:g}h more"
+            print(f"Rotated {key.name} ({key.id}). The former key {former}.")
+        else:
+            scopes, rate = args.scope or DEFAULT_SCOPES, None if args.rate == "none" else args.rate
+            key, text = ring.add(args.name, scopes, rate, private=args.private, lasts=args.expires)
+            print(
+                f"Added {key.name} ({key.id}). Scopes: {', '.join(sorted(key.scopes))}. Rate: {rate or 'no limit'}."
+            )
+        if text:
+            _show(key, text)
+        commands.note(database, f"key.{args.action}", key.id)
     return 0
-
-
-def _add(ring: KeyRing, args: argparse.Namespace) -> Key:
-    rate = None if args.rate == "none" else args.rate
-    key, text = ring.add(
-        args.name,
-        args.scope or DEFAULT_SCOPES,
-        rate,
-        private=args.private,
-        lasts=args.expires,
-    )
-    print(
-        f"Added {key.name} ({key.id}). Scopes: {', '.join(sorted(key.scopes))}. Rate: {rate or 'no limit'}."
-    )
-    _show(key, text)
-    return key
 
 
 def _show(key: Key, text: Secret) -> None:
@@ -107,8 +110,7 @@ def _show(key: Key, text: Secret) -> None:
     print(text.reveal())
 
 
-def _list(ring: KeyRing, args: argparse.Namespace) -> None:
-    keys = ring.all()
+def _list(keys: list[Key]) -> None:
     for key in keys:
         state, at = key.state, key.revoked_at or key.expires_at
         if at:
@@ -119,22 +121,3 @@ def _list(ring: KeyRing, args: argparse.Namespace) -> None:
         print(key.id, key.name, scopes, rate, iso_ms(key.created_at) or "", state, sep="  ")
     if not keys:
         print("There are no keys. Make one: nbext keys add NAME")
-
-
-def _revoke(ring: KeyRing, args: argparse.Namespace) -> Key:
-    key = ring.revoke(args.name)
-    print(f"Revoked {args.name}. Running services refuse it within a second.")
-    return key
-
-
-def _rotate(ring: KeyRing, args: argparse.Namespace) -> Key:
-    key, text = ring.rotate(args.name, grace=args.grace, lasts=args.expires)
-    former = "is refused within a second"
-    if args.grace:
-        former = f"is accepted for {args.grace / 3600:g}h more"
-    print(f"Rotated {key.name} ({key.id}). The former key {former}.")
-    _show(key, text)
-    return key
-
-
-_ACTIONS = {"add": _add, "list": _list, "rotate": _rotate, "revoke": _revoke}

@@ -22,7 +22,7 @@ from collections.abc import Callable
 from functools import partial
 from multiprocessing.synchronize import Semaphore
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 from nbext.core.atomic_files import secret_file
 from nbext.core.uint256 import whole_of
@@ -245,7 +245,15 @@ def _serve_together(
                     if not child.is_alive():
                         return child.exitcode or 1
         on_ready()
-        _start_dead_ones_anew(children, start)
+        log = Log(sys.stderr)
+        while True:
+            multiprocessing.connection.wait([child.sentinel for child in children])
+            for place, child in enumerate(children):
+                if not child.is_alive():
+                    log.error("process ended", process=child.pid, exitcode=child.exitcode)
+                    # One that cannot start would otherwise be started for ever, as fast as the machine can.
+                    time.sleep(_AGAIN_SECONDS)
+                    children[place] = start(place)
     except KeyboardInterrupt:
         return 0
     finally:
@@ -256,18 +264,6 @@ def _serve_together(
         for child in children:
             child.join(GRACE_SECONDS + 15)
             child.kill()
-
-
-def _start_dead_ones_anew(children: list[Any], start: Callable[[int], Any]) -> NoReturn:
-    log = Log(sys.stderr)
-    while True:
-        multiprocessing.connection.wait([child.sentinel for child in children])
-        for place, child in enumerate(children):
-            if not child.is_alive():
-                log.error("process ended", process=child.pid, exitcode=child.exitcode)
-                # One that cannot start would otherwise be started for ever, as fast as the machine can.
-                time.sleep(_AGAIN_SECONDS)
-                children[place] = start(place)
 
 
 def _child(args: argparse.Namespace, key: str, listener: socket.socket, ready: Semaphore) -> None:

@@ -12,9 +12,9 @@ from nbext.core import wire
 from nbext.core.chains import chain_of
 from nbext.errors import ValidationError
 from nbext.service import metadata
+from nbext.service.bodies import cacheable_answer, json_answer, read_body
 from nbext.service.container import Caller, Reader, Subscriber
-from nbext.service.http.bodies import cacheable_answer, json_answer, read_body
-from nbext.service.http.problems import Problem
+from nbext.service.problems import Problem
 
 router = APIRouter()
 

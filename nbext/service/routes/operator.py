@@ -13,11 +13,11 @@ from nbext.core.chains import chain_of
 from nbext.core.times import iso
 from nbext.language.fields import GRAMMAR
 from nbext.language.json_schema import json_schema
+from nbext.service.bodies import cacheable_answer, json_answer
 from nbext.service.container import CHECKS, Container, Reader
-from nbext.service.http.bodies import cacheable_answer, json_answer
-from nbext.service.http.contract import DOCUMENT, PAGE
-from nbext.service.http.problems import Problem
+from nbext.service.contract import DOCUMENT, PAGE
 from nbext.service.middleware import METRICS_TYPE
+from nbext.service.problems import Problem
 
 router = APIRouter()
 # Probes of load balancers ask by HEAD, too.

@@ -26,16 +26,16 @@ from nbext.core.strict_json import canonical_json
 from nbext.core.uint256 import whole_of
 from nbext.engine.dataset import Cancel
 from nbext.errors import ValidationError
-from nbext.service.container import Caller, Executor, Reader
-from nbext.service.http.bodies import (
+from nbext.service.bodies import (
     json_answer,
     read_body,
     receive,
     segment_answer,
     version_of,
 )
-from nbext.service.http.problems import Problem
+from nbext.service.container import Caller, Executor, Reader
 from nbext.service.limits import Limits
+from nbext.service.problems import Problem
 from nbext.service.scheduling import SegmentJob
 from nbext.service.segments import analysis, results
 from nbext.service.segments.analysis import Planner

@@ -22,7 +22,7 @@ from nbext.core.atomic_files import PART, files_in, sync
 from nbext.engine.query.set_tree import WalletList
 from nbext.service.accounts.database import Database
 from nbext.service.accounts.keys import Key
-from nbext.service.http.problems import Problem, invalid
+from nbext.service.problems import Problem, invalid
 from nbext.service.segments.files import StoredFiles
 
 FOLDER = "lists"

@@ -114,7 +114,9 @@ class Maintenance:
         if self.trouble():
             return
         segments.expire(damaged)
-        self.trim_results(aged=self._is_steady())
+        # Only where the clock has gone on since the last round as it should, anything is too old.
+        before, self._epoch = self._epoch, time.time() - time.monotonic()
+        self.trim_results(aged=before is not None and abs(self._epoch - before) < _JUMP)
         for name in lease.others():
             lease.is_alive(name)  # deletes the lease of a service that has ended
         since = time.time() - _STRAY_SECONDS
@@ -122,12 +124,6 @@ class Maintenance:
         while files := {path.name: path for path in itertools.islice(old, _BATCH)}:
             for name in segments.store.unnamed(files):
                 files[name].unlink(missing_ok=True)
-
-    def _is_steady(self) -> bool:
-        """Return whether the clock has gone on since the last round as it should: only then is anything too old."""
-        epoch = time.time() - time.monotonic()
-        before, self._epoch = self._epoch, epoch
-        return before is not None and abs(epoch - before) < _JUMP
 
     def _make_room(self) -> None:
         """Give back what answers took that nobody refers to: memory, and where results are too much, older ones."""

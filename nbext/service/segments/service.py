@@ -23,9 +23,9 @@ from nbext.language import language
 from nbext.service.accounts.database import Database
 from nbext.service.accounts.keys import Key
 from nbext.service.generations import Generations
-from nbext.service.http.problems import Problem
 from nbext.service.limits import Limits
 from nbext.service.middleware import Log
+from nbext.service.problems import Problem
 from nbext.service.scheduling import Scheduler, SegmentJob
 from nbext.service.segments.analysis import PlannedBody, Planner, own_id_of, profile_of
 from nbext.service.segments.lists import Lists

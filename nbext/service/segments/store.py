@@ -20,8 +20,8 @@ from nbext.core.wire import IDEMPOTENCY_HEADER, Status
 from nbext.engine.dataset import MOST_VALUES
 from nbext.service.accounts.database import Database, Lent, Row, insert_into
 from nbext.service.accounts.keys import Key
-from nbext.service.http.problems import Problem
 from nbext.service.limits import Limits, Policy
+from nbext.service.problems import Problem
 
 UNFINISHED = ("queued", "running")
 # Whoever asks again for one of these begins it anew.
@@ -99,10 +99,6 @@ class SegmentRecord:
     def finished(self) -> bool:
         """Whether it has come to an end, good or bad."""
         return self.status not in UNFINISHED
-
-    def seen_by(self, key: Key) -> bool:
-        """Return whether the key may read it: ids travel in shared notebooks, but not those of private keys."""
-        return self.ended_by(key) or not (self.private or key.private)
 
     def ended_by(self, key: Key) -> bool:
         """Return whether the key may cancel and delete it."""
@@ -246,7 +242,9 @@ class SegmentStore:
     def get(self, segment_id: str, key: Key | None = None) -> SegmentRecord | None:
         """Return the segment, or None where there is none, or ``key`` may not see it."""
         segment = next(map(_segment, self._database.rows(_GET, id=segment_id)), None)
-        return segment if segment and (key is None or segment.seen_by(key)) else None
+        # Ids travel in shared notebooks, but not those of private keys.
+        hidden = segment and key and (segment.private or key.private) and not segment.ended_by(key)
+        return None if hidden else segment
 
     def enqueue(
         self,

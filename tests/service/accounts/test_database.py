@@ -15,7 +15,7 @@ from nbext.errors import ConfigError, StorageError
 from nbext.service.accounts import audit
 from nbext.service.accounts.database import Database
 from nbext.service.accounts.keys import Key, KeyRing, Rates, digest_of, parse_rate
-from nbext.service.http.problems import Problem
+from nbext.service.problems import Problem
 from tests.service import postgres
 from tests.service.conftest import Running, trace
 

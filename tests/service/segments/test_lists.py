@@ -12,8 +12,8 @@ import pytest
 
 from nbext.service.accounts.database import Database
 from nbext.service.accounts.keys import Key
-from nbext.service.http.problems import Problem
 from nbext.service.limits import Bound, Limits, Policy
+from nbext.service.problems import Problem
 from nbext.service.segments.lists import Lists
 from tests.service.conftest import Running
 

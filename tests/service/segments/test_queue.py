@@ -12,8 +12,8 @@ import pytest
 
 from nbext.service.accounts.database import Database, Lent
 from nbext.service.accounts.keys import Key, Rates
-from nbext.service.http.problems import Problem
 from nbext.service.limits import Limits, Policy
+from nbext.service.problems import Problem
 from nbext.service.segments.results import ResultFile
 from nbext.service.segments.store import WITHOUT_RESULT, SegmentStore, idempotency_key_of
 

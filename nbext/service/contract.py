@@ -15,7 +15,7 @@ from starlette.requests import Request
 from nbext.core.untrusted_text import visible
 from nbext.errors import ValidationError
 
-_FILE = Path(__file__).parents[2] / "reference" / "openapi.json"
+_FILE = Path(__file__).parents[1] / "reference" / "openapi.json"
 DOCUMENT: dict[str, Any] = json.loads(_FILE.read_text("utf-8"))
 # Its operations on one page: no script, no style, nothing from elsewhere. A service has its own path for ROOT.
 PAGE = _FILE.with_suffix(".html").read_text("utf-8")

@@ -12,7 +12,7 @@ import jsonschema
 import pytest
 
 from nbext.language.json_schema import json_schema
-from nbext.service.http.problems import CODES
+from nbext.service.problems import CODES
 from nbext.service.server import ROUTES
 from tests.service.conftest import HOLDERS, KEY
 

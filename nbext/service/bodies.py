@@ -20,7 +20,7 @@ from nbext.core.times import iso_ms
 from nbext.core.untrusted_text import shown
 from nbext.core.wire import EXECUTE_KEYS, REPLAYED_HEADER, SEGMENT
 from nbext.service.container import Caller
-from nbext.service.http.problems import Problem, invalid
+from nbext.service.problems import Problem, invalid
 from nbext.service.segments.store import SegmentRecord
 
 # Longer bodies are read in a thread, and only a few at once.
@@ -147,12 +147,27 @@ def version_of(caller: Caller, version: str) -> tuple[dict[str, str], Response |
     return headers, Response(status_code=304, headers=headers) if known else None
 
 
-def _described(caller: Caller, segment: SegmentRecord, cached: bool) -> dict[str, Any]:
-    """Return the `SegmentAnswer` that execute, reading and cancelling a segment answer with."""
-    facts = segment.facts
-    own = caller.link(SEGMENT.format(id=segment.id))
+def segment_answer(
+    caller: Caller,
+    segment: SegmentRecord,
+    *,
+    cached: bool = False,
+    replayed: bool = False,
+    strict: bool = False,
+) -> Response:
+    """Answer with a segment, a `SegmentAnswer`: 200 finished; 202, with where and when to ask again, while it runs.
+
+    ``strict`` (execute) answers a segment that failed or was cancelled with its problem.
+    """
+    facts, own = segment.facts, caller.link(SEGMENT.format(id=segment.id))
+    headers = {REPLAYED_HEADER: "true"} if replayed else {}
+    if not segment.finished:
+        headers |= {"Location": own, "Retry-After": "1"}
+    elif strict and segment.status != "completed":
+        error = segment.error or {"code": "internal", "detail": "The segment has no result."}
+        raise Problem(error["code"], error["detail"], headers=headers, segment_id=segment.id)
     ran = segment.started_at is not None and segment.completed_at is not None
-    return {
+    answer = {
         "id": segment.id,
         "status": segment.status,
         **{name: segment.request[name] for name in EXECUTE_KEYS},
@@ -171,25 +186,4 @@ def _described(caller: Caller, segment: SegmentRecord, cached: bool) -> dict[str
         "error": segment.error,
         "fingerprint": segment.fingerprint,
     }
-
-
-def segment_answer(
-    caller: Caller,
-    segment: SegmentRecord,
-    *,
-    cached: bool = False,
-    replayed: bool = False,
-    strict: bool = False,
-) -> Response:
-    """Answer with a segment: 200 finished; 202, with where and when to ask again, while it runs.
-
-    ``strict`` (execute) answers a segment that failed or was cancelled with its problem.
-    """
-    headers = {REPLAYED_HEADER: "true"} if replayed else {}
-    if not segment.finished:
-        headers |= {"Location": caller.link(SEGMENT.format(id=segment.id)), "Retry-After": "1"}
-    elif strict and segment.status != "completed":
-        error = segment.error or {"code": "internal", "detail": "The segment has no result."}
-        raise Problem(error["code"], error["detail"], headers=headers, segment_id=segment.id)
-    status = 200 if segment.finished else 202
-    return json_answer(_described(caller, segment, cached), status, headers)
+    return json_answer(answer, 200 if segment.finished else 202, headers)

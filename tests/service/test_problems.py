@@ -8,8 +8,8 @@ import time
 import pytest
 import requests
 
-from nbext.service.http.problems import CODES
 from nbext.service.limits import Limits
+from nbext.service.problems import CODES
 from nbext.service.segments import results
 from tests.service.conftest import KEY, USDC, Running
 
