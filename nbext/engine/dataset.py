@@ -192,8 +192,8 @@ class ExactColumn:
 class Order:
     """How rows are ordered: by a column, as its place among the question's, ties by address; None: by the address."""
 
-    column: int | None
-    descending: bool
+    column: int | None = None
+    descending: bool = False
 
 
 @dataclass(frozen=True)
@@ -207,7 +207,7 @@ class Question:
     columns
         Each exact column (``nbext.core.wire.Column``). A wallet that is not in it has 0, or misses it.
     order
-        None: by address.
+        By address, where nothing else is asked.
     floats
         The columns of floats, each answered before the exact column that it is divided from: the name of that one, and
         what it is divided by; 0 where nobody knows that.
@@ -215,7 +215,7 @@ class Question:
 
     wallets: Callable[[SqlBuilder], Selection]
     columns: Sequence[ExactColumn] = ()
-    order: Order | None = None
+    order: Order = Order()
     floats: Mapping[str, tuple[str, int]] = field(default_factory=dict)
 
     @property

@@ -302,7 +302,7 @@ def _burn_notes(node: PlanNode) -> list[str]:
 
 def compile(plan: Plan) -> Question:  # noqa: A001  the step's name; the builtin is not wanted here
     """Return the question for a plan's wallets, with the columns that are shown, in the order of the rows."""
-    whole, described, order = plan.whole, plan.columns, plan.order
+    whole, described = plan.whole, plan.columns
     # Of two conditions on one contract the later bound counts: each alone would be right.
     least = dict(whole.node.least_balances())
     # The engine reads exact columns alone.
@@ -334,8 +334,8 @@ def compile(plan: Plan) -> Question:  # noqa: A001  the step's name; the builtin
         for column, following in pairwise(described)
         if column["type"] == "float64"
     }
-    by = None if order is None else _order(order, described)
-    return Question(wallets=whole.wallets, columns=columns, order=by, floats=floats)
+    order = _order(plan.order or "address", described)
+    return Question(wallets=whole.wallets, columns=columns, order=order, floats=floats)
 
 
 def _order(order: str, described: Sequence[Column]) -> Order:

@@ -346,7 +346,7 @@ class Answers:
             else:
                 columns[column.name] = self._statement(column, returned)
         by = "address"
-        if limit and order is not None and order.column is not None:
+        if limit and order.column is not None:
             first = question.columns[order.column]
             by = first.name
             columns[f"order by {by}"] = sql.statement((first.sort_keys or first.values)(sql))
@@ -462,9 +462,8 @@ class Answers:
     def _first(self, wallets: Wallets, limit: int, question: Question) -> Wallets:
         """Return the wallets of the rows, in the rows' order."""
         order, ranks = question.order, self._by_address(wallets)
-        if order is None or order.column is None:
-            last = order is not None and order.descending
-            return self._numbered(first_of(ranks, limit, last=last))
+        if order.column is None:
+            return self._numbered(first_of(ranks, limit, last=order.descending))
         sql, column = self._builder(), question.columns[order.column]
         keys = self._engine.fetch(sql.statement((column.sort_keys or column.values)(sql)))
         if column.kind != "amount":

@@ -82,16 +82,11 @@ class Bits:
         octets = self.octets.take(wallets >> 3, mode="clip")
         return (octets >> (wallets & 7).astype(np.uint8) & 1).view(bool)
 
-    def kept(self, others: WalletSet, inside: bool) -> Bits:
+    def kept(self, others: Bits, inside: bool) -> Bits:
         """Return those of the wallets that are in another set, too; or, not ``inside``, those that are not."""
-        octets = self.octets.copy()
-        if isinstance(others, Bits):
-            shorter = min(len(octets), len(others.octets))
-            octets = octets[:shorter] if inside else octets
-            octets[:shorter] &= others.octets[:shorter] if inside else ~others.octets[:shorter]
-        else:
-            some = others[others < 8 * len(octets)]
-            np.bitwise_and.at(octets, some >> 3, ~(1 << (some & 7)).astype(np.uint8))
+        shorter = min(len(self.octets), len(others.octets))
+        octets = self.octets[: shorter if inside else None].copy()
+        octets[:shorter] &= others.octets[:shorter] if inside else ~others.octets[:shorter]
         return Bits(octets)
 
     def joined(self, other: Bits) -> Bits:
@@ -102,12 +97,14 @@ class Bits:
         return Bits(octets)
 
 
-def packed(wallets: Wallets) -> Bits:
+def packed(one: WalletSet) -> Bits:
     """Return a set of wallets as bits."""
+    if isinstance(one, Bits):
+        return one
     # In words of 64 bits, and none behind the last.
-    members = np.zeros((int(wallets.max(initial=-1)) // 64 + 2) * 64, bool)
+    members = np.zeros((int(one.max(initial=-1)) // 64 + 2) * 64, bool)
     # By integers of 64 bits NumPy writes three times as fast.
-    members[wallets.astype(np.intp)] = True
+    members[one.astype(np.intp)] = True
     return Bits(np.packbits(members, bitorder="little"))
 
 
@@ -124,7 +121,7 @@ def wallets_of(one: WalletSet) -> Wallets:
 def combined(node: Tree, fetch: Callable[[Leaf], WalletSet]) -> WalletSet:
     """Return the wallets of a tree; statements that cannot matter are not fetched."""
 
-    def union(parts: Iterable[WalletSet], disjoint: bool) -> WalletSet:
+    def union(parts: Iterable[WalletSet]) -> WalletSet:
         few: list[Wallets] = []
         many: Bits | None = None
         for part in parts:
@@ -133,12 +130,10 @@ def combined(node: Tree, fetch: Callable[[Leaf], WalletSet]) -> WalletSet:
             else:
                 few.append(part)
         wallets = np.concatenate([np.empty(0, np.int32), *few])
-        if many is not None:
-            return many.joined(packed(wallets))
         # A hundred sets that were read with their columns may have ten million wallets: to sort those takes a second.
-        if disjoint or len(wallets) >= _FEW:
-            return settled(wallets)
-        return np.unique(wallets)
+        if many is None and len(wallets) < _FEW:
+            return np.unique(wallets)
+        return packed(wallets) if many is None else many.joined(packed(wallets))
 
     return _walked(node, fetch, union, kept)
 
@@ -147,7 +142,7 @@ def kept(found: WalletSet, others: WalletSet, inside: bool) -> WalletSet:
     """Return those of some wallets that are in another set; or, not ``inside``, those that are not."""
     if isinstance(found, Bits):
         if not inside or isinstance(others, Bits):
-            return found.kept(others, inside)
+            return found.kept(packed(others), inside)
         found, others = others, found
     wallets: Wallets = found[among(found, others) == inside]
     return wallets
@@ -171,25 +166,22 @@ def in_common(sets: Mapping[int, WalletSet], together: Iterable[Sequence[int]]) 
 def throughout(node: Tree, fetch: Callable[[Leaf], Throughout]) -> Throughout:
     """Return the wallets of a tree at each block."""
 
-    def union(parts: Iterable[Throughout], _: bool) -> Throughout:
-        return merged(parts)
-
     def keep(found: Throughout, others: Throughout, inside: bool) -> Throughout:
         bits = others.of(found.wallets)
         return found.kept(bits if inside else ~bits)
 
-    return _walked(node, fetch, union, keep)
+    return _walked(node, fetch, merged, keep)
 
 
 def _walked(
     node: Tree,
     fetch: Callable[[Leaf], Found],
-    union: Callable[[Iterable[Found], bool], Found],
+    union: Callable[[Iterable[Found]], Found],
     keep: Callable[[Found, Found, bool], Found],
 ) -> Found:
     def walk(node: Tree) -> Found:
         if isinstance(node, Union):
-            return union(map(walk, node.parts), node.disjoint)
+            return union(map(walk, node.parts))
         if not isinstance(node, Narrowed):
             return fetch(node)
         found = walk(node.first)
@@ -278,12 +270,10 @@ def _places(wallets: Wallets, ordered: Wallets) -> tuple[Ranks, Mask]:
 
 def among(wallets: Wallets, others: WalletSet) -> Mask:
     """Return which of some wallets are in a set."""
-    if not isinstance(others, Bits):
-        # 2,000 among as many take 0.02 ms; a table of bytes for all of 3.4 million wallets 0.4 ms.
-        if len(others) and len(wallets) + len(others) < _FEW:
-            return _places(wallets, np.sort(others))[1]
-        others = packed(others)
-    return others.has(wallets)
+    # 2,000 among as many take 0.02 ms; a table of bytes for all of 3.4 million wallets 0.4 ms.
+    if not isinstance(others, Bits) and 0 < len(others) < _FEW - len(wallets):
+        return _places(wallets, np.sort(others))[1]
+    return packed(others).has(wallets)
 
 
 @dataclass(frozen=True)
@@ -403,10 +393,9 @@ def _merged_once(parts: Sequence[Throughout]) -> Throughout:
     bits = np.concatenate([part.bits for part in parts])
     if not len(wallets):
         return Throughout(wallets, bits)
-    # A history is stored in this order.
-    if (wallets[1:] < wallets[:-1]).any():
-        order = np.argsort(wallets, kind="stable")
-        wallets, bits = wallets[order], bits[order]
+    # A history is stored in this order, which a stable sort finds at once.
+    order = np.argsort(wallets, kind="stable")
+    wallets, bits = wallets[order], bits[order]
     first = np.flatnonzero(np.concatenate([[True], wallets[1:] != wallets[:-1]]))
     return Throughout(wallets[first], np.bitwise_or.reduceat(bits, first))
 

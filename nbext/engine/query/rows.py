@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import tempfile
 import weakref
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -19,7 +19,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from nbext.core.addresses import WIDTH
-from nbext.core.uint256 import LIMB_BASE, LIMB_DIGITS, Limbs, digits_of_column, join, size_of
+from nbext.core.uint256 import (
+    LIMB_BASE,
+    LIMB_DIGITS,
+    Limbs,
+    digits_of_column,
+    join,
+    quotients,
+    size_of,
+)
 from nbext.engine.schema import LIMBS
 from nbext.errors import DiskFull
 
@@ -202,72 +210,14 @@ def in_exact_order(
     return places
 
 
-def quotients(numbers: pa.Array, divisors: Sequence[int | None]) -> pa.Array:
-    """Return exact numbers divided by one each, or all by the only one, each as the float that is nearest to the
-    quotient; by None or 0, missing, and of what is missing.
-    """
-    missing = np.asarray(numbers.is_null())
-    by = np.array([one or 1 for one in divisors], object)
-    units = by.astype(float)
-    near, sure = np.zeros(len(numbers)), np.zeros(len(numbers), bool)
-    if pa.types.is_integer(numbers.type) or pa.types.is_decimal128(numbers.type):
-        near, sure = _near(_words(numbers.cast(_LIMB)), units)
-    # Python divides whole numbers of any size, and rounds once: a million take a second, and 15 ms by floats.
-    for place in np.flatnonzero(~(missing | sure & (by == units))):
-        near[place] = int(numbers[place].as_py()) / by[place % len(by)]
-    near[missing] = np.nan
-    return pa.array(np.where([not one for one in divisors], np.nan, near), from_pandas=True)
-
-
-def _near(words: Numbers, units: Numbers) -> tuple[Numbers, Numbers]:
-    """Return the quotients of 128-bit integers and floats, and which are surely the floats nearest to them.
-
-    A number and its quotient are sums of two floats each, which have twice the digits of one. Where a little less and a
-    little more than such a quotient is one float, it is the nearest.
-    """
-    low, high = words[::2], words[1::2]
-    upper = high * 2.0**64
-    amount, rest = _summed(upper, (low & ~2047).view(np.uint64).astype(float))
-    amount, rest = _summed(amount, rest + (low & 2047))
-    near = amount / units
-    # What is missing to the amount, exactly: halves of floats have exact products (Dekker).
-    (upper_near, lower_near), (upper_unit, lower_unit) = _halves(near), _halves(units)
-    product = near * units
-    error = upper_near * upper_unit - product + upper_near * lower_unit
-    # From left to right: each of these sums is exact.
-    error = error + lower_near * upper_unit + lower_near * lower_unit
-    more = (amount - product - error + rest) / units
-    # A hundred times what was rounded here.
-    slack = abs(near) * 2.0**-95
-    least, most = near + (more - slack), near + (more + slack)
-    # The upper half of a larger number is no float.
-    return least, (least == most) & (abs(upper) < 2.0**117)
-
-
-def _summed(one: Numbers, smaller: Numbers) -> tuple[Numbers, Numbers]:
-    """Return a sum as a float, and what is missing to it."""
-    total = one + smaller
-    return total, smaller - (total - one)
-
-
-def _halves(numbers: Numbers) -> tuple[Numbers, Numbers]:
-    shifted = numbers * (2.0**27 + 1)
-    upper = shifted - (shifted - numbers)
-    return upper, numbers - upper
-
-
-def _words(limb: pa.Array) -> Numbers:
-    """Return decimals of 128 bits as two integers each, the lower one first."""
-    return np.frombuffer(limb.buffers()[1], np.int64)[2 * limb.offset :][: 2 * len(limb)]
-
-
 def exact_amounts(fetched: pa.StructArray) -> pa.Array:
     """Return the integers of an `AMOUNT`: decimals, or texts where one has more digits than decimals hold."""
     # Not in SQL: padding and signs of three limbs make a query that nobody can read, and slow to plan.
     hi, mid, lo = (pc.fill_null(limb, Decimal(0)) for limb in fetched.flatten())
-    if not _words(hi).any() and not _words(mid).any():
+    largest = _largest(hi)
+    if not largest and not _largest(mid):
         return lo
-    if _largest(hi) < _TOO_LARGE:
+    if largest < _TOO_LARGE:
         whole = _behind(_behind(hi, mid), lo)
         fits = _largest(whole) < 10**38
         return whole.cast(_LIMB if fits else pa.decimal256(76, 0))

@@ -76,10 +76,9 @@ class Narrowed:
 
 @dataclass(frozen=True)
 class Union:
-    """The wallets of all parts, each once; ``disjoint`` where no wallet is in two of them."""
+    """The wallets of all parts, each once."""
 
     parts: Sequence[Tree]
-    disjoint: bool = False
 
 
 # The wallets that a statement selects, each once, or those of a stored list.

@@ -12,15 +12,13 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
-from nbext.engine.query.set_tree import ENTERS, LEAVES, Narrowed, Selection, Sql, Union
+from nbext.engine.query.set_tree import ENTERS, LEAVES, Selection, Sql
 from nbext.engine.schema import FOREVER
 
 LIMB = "DECIMAL(38,0)"
 _NAMED = re.compile(r"\$v\d+")
 
 
-# Tables with one row for a wallet of a contract or of a chain, and the stale rows of each.
-STALE_OF = {"activity": "activity", "balances": "holdings"}
 # Where the SQL of a table says which of the stale rows are needed.
 NEEDED = "nbext_needed"
 # Where the `Layers.lasting_view` says by which block what is stale had ended.
@@ -35,8 +33,6 @@ class Layers:
     3 ms, in 10 ms where the stale rows of their contract are left out, and in 110 ms where those of all contracts are.
     """
 
-    base: str
-    delta: str
     views: Mapping[str, str]
     lasting_view: str
 
@@ -105,23 +101,22 @@ class SqlBuilder:
         """Return the rows of a table, of some contracts or of a chain, to read in place of the table."""
         return self._rows(name, self.equal(**key))
 
-    def held(self, at: int | None, **key: int | Sequence[int]) -> str:
-        """Return the rows of ``balances``, or those of ``history`` that stood at the end of a block."""
-        return self.table("balances", **key) if at is None else self.history(at, None, **key)
-
-    def history(self, at: int | None, since: int | None = None, **key: int | Sequence[int]) -> str:
-        """Return the rows of ``history`` that stood at a block; with ``since``, at any block from that one on.
+    def held(self, at: int | None, since: int | None = None, **key: int | Sequence[int]) -> str:
+        """Return the rows of ``balances``, or those of ``history`` that stood at the end of a block; with ``since``, at
+        any block from that one on.
 
         ``to_block`` is only good for comparing it with that first block, or with ``from_block``: of an interval that
         ended later, it may be the block at which it ended, or `FOREVER`.
         """
         first = at if since is None else since
+        if first is None:
+            return self.table("balances", **key)
         # A series begins at another block than its question.
-        ended = None if first is None or (since is None and self._span) else self.value(first)
+        ended = None if since is None and self._span else self.value(first)
         return self.stood(self._rows("history", self.equal(**key), ended), at, since)
 
     def stood(self, rows: str, at: int | None, since: int | None) -> str:
-        """Return those of rows that stood, as of `history`: they have its ``from_block`` and ``to_block``."""
+        """Return those of rows that stood, as of `held`: they have its ``from_block`` and ``to_block``."""
         if since is None:
             assert at is not None
             return self.standing(rows, at)
@@ -191,28 +186,6 @@ class SqlBuilder:
     def leaf(self, text: str, *, loose: bool = False) -> Selection:
         """Return the wallets that a statement selects, each once."""
         return Selection(self.statement(text), loose=loose)
-
-    def wallets_of(self, name: str, where: str, **key: int | Sequence[int]) -> Selection:
-        """Return the wallets of a table that has one row for each, where a test holds."""
-        layers = self._layers
-        # Whether the wallets of base and delta can be read each alone, and it is known which of the base's are stale.
-        if not (layers and name in STALE_OF and "untimed" not in layers.views.get(name, "untimed")):
-            return self.leaf(f"SELECT wallet FROM {self.table(name, **key)} WHERE {where}")
-        named, delta_name = self.equal(**key), layers.delta
-        # Of a contract that the delta has whole the base has none.
-        whole = f"SELECT 1 FROM {delta_name}.stale.contracts WHERE {named}"
-        unless = "" if name == "activity" else f" AND NOT EXISTS ({whole})"
-        rows = f"main.{name} WHERE {named} AND {where}"
-        # Of 784,000 wallets with 70,000 stale ones bitmaps add a third of what an anti join adds.
-        base, delta, stale = (
-            self.statement(f"SELECT wallet FROM {text}")
-            for text in (
-                f"{layers.base}.{rows}{unless}",
-                f"{delta_name}.{rows}",
-                f"{delta_name}.stale.{STALE_OF[name]} WHERE {named}",
-            )
-        )
-        return Selection(Union([Narrowed(base, (), (stale,)), delta], disjoint=True))
 
     def _rows(self, name: str, test: str, ended: str | None = None) -> str:
         """Return rows of a table; with ``ended``, those that ended after it or are said to by the base of a delta."""

@@ -102,11 +102,8 @@ class ActivityCondition(Condition):
         )
         # Who did nothing has no row: it is found by not being found outside the bounds.
         where = f"NOT ({fits})" if self.none_too else fits or "true"
-        if self.at is None:
-            found = sql.wallets_of("activity", where, chain_id=self.chain_id)
-        else:
-            activity = sql.activity(self.at, self.chain_id, days=self.days != Range())
-            found = sql.leaf(f"SELECT wallet FROM {activity} WHERE {where}")
+        activity = sql.activity(self.at, self.chain_id, days=self.days != Range())
+        found = sql.leaf(f"SELECT wallet FROM {activity} WHERE {where}")
         return ~found if self.none_too else found
 
     def canonical(self) -> dict[str, Any]:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, Self
 from nbext.core.uint256 import LIMB_BASE, split
 from nbext.core.untrusted_text import visible
 from nbext.engine.query.amounts import count_as_amount
-from nbext.engine.query.set_tree import Selection
 from nbext.engine.query.sql import LIMB
 from nbext.engine.schema import FOREVER
 from nbext.language import describe
@@ -100,13 +99,6 @@ class NftCondition(HoldingCondition):
             what += f" (ids {describe.first_three([visible(one, 80) for one in self.ids])})"
         return self._held_words(what)
 
-    def _holders(self, sql: SqlBuilder, where: str) -> Selection:
-        if not self.ids or self.at is not None:
-            return super()._holders(sql, where)
-        owned = f"(SELECT wallet, sum(change) AS number FROM {self._changes(sql)} GROUP BY wallet)"
-        rows = f"(SELECT wallet, {count_as_amount('number')} FROM {owned})"
-        return sql.leaf(f"SELECT wallet FROM {rows} WHERE {where}")
-
     def _changes(self, sql: SqlBuilder) -> str:
         """Return what wallets gained and lost of the ids."""
         # Nearly all ids fit one limb, which an engine can look up in a list; the rest are compared one by one.
@@ -123,14 +115,17 @@ class NftCondition(HoldingCondition):
         changes = sql.table("nft_changes", contract=self.contract.contract)
         return f"(SELECT wallet, block, change FROM {changes} WHERE {' OR '.join(tests)})"
 
-    def _history(self, sql: SqlBuilder, since: int | None = None) -> str:
-        """Return what stood of the collection, or in the same columns how many of the ids each wallet owned."""
+    def _held(self, sql: SqlBuilder, since: int | None = None) -> str:
+        """Return what is held of the collection, or in the same columns how many of the ids each wallet owned."""
         if not self.ids:
-            return super()._history(sql, since)
+            return super()._held(sql, since)
+        changes = self._changes(sql)
+        if self.at is None and since is None:
+            owned = f"(SELECT wallet, sum(change) AS number FROM {changes} GROUP BY wallet)"
+            return f"(SELECT wallet, {count_as_amount('number')} FROM {owned})"
         # What came and went within a block stood in no block.
         by_block = (
-            f"SELECT wallet, block, sum(change) AS change FROM {self._changes(sql)} "
-            "GROUP BY wallet, block"
+            f"SELECT wallet, block, sum(change) AS change FROM {changes} GROUP BY wallet, block"
         )
         by_wallet = "PARTITION BY wallet ORDER BY block"
         rows = (

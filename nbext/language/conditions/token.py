@@ -79,11 +79,15 @@ class HoldingCondition(Condition):
         """Return the wallets whose balance lies within bounds, and never fell below the lower one since a block."""
         fits = " AND ".join(self.within.holds_by(row_at_least, sql))
         # A wallet with nothing has no row: it is found by not being found outside the bounds.
-        holding = self._holders(sql, fits) if self.least else ~self._holders(sql, f"NOT ({fits})")
+        wallet = sql.wallet(self.at)
+        holders = f"SELECT {wallet} FROM {self._held(sql)} WHERE"
+        holding = (
+            sql.leaf(f"{holders} {fits}") if self.least else ~sql.leaf(f"{holders} NOT ({fits})")
+        )
         if self.since is None:
             return holding
         # Sets instead of one aggregate over the whole history: each reads only the rows that decide it.
-        sets, wallet, rows = [holding], sql.wallet(self.at), self._history(sql, self.since)
+        sets, rows = [holding], self._held(sql, self.since)
         enough = row_at_least(sql, self.least)
         # A wallet that never held any has no history, and never fell below 0.
         if self.least:
@@ -94,15 +98,9 @@ class HoldingCondition(Condition):
         below = f"from_block < to_block AND NOT {enough}"
         return in_all([*sets, ~sql.leaf(f"SELECT {wallet} FROM {rows} WHERE {below}")])
 
-    def _holders(self, sql: SqlBuilder, where: str) -> Selection:
-        """Return the wallets whose balance passes a test."""
-        if self.at is None:
-            return sql.wallets_of("balances", where, contract=self.contract.contract)
-        return sql.leaf(f"SELECT {sql.wallet(self.at)} FROM {self._history(sql)} WHERE {where}")
-
-    def _history(self, sql: SqlBuilder, since: int | None = None) -> str:
-        """Return the balances that stood at the block asked for; with ``since``, at any block from that one on."""
-        return sql.history(self.at, since, contract=self.contract.contract)
+    def _held(self, sql: SqlBuilder, since: int | None = None) -> str:
+        """Return the balances that stand, or stood at the block asked for; with ``since``, at any from that one on."""
+        return sql.held(self.at, since, contract=self.contract.contract)
 
     def _held_words(self, text: str) -> str:
         text += describe.on_chain(self.contract.chain_id, self.at)

@@ -91,7 +91,9 @@ def _hungry(sql):
 def _above(sql, wallets):
     """Return the holders of contract 1 behind each of some wallets."""
     return [
-        sql.wallets_of("balances", f"wallet > {sql.value(wallet)}", contract=1)
+        sql.leaf(
+            f"SELECT wallet FROM {sql.table('balances', contract=1)} WHERE wallet > {sql.value(wallet)}"
+        )
         for wallet in wallets
     ]
 

@@ -14,12 +14,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from nbext.core.uint256 import LIMB_BASE, Limbs, join, split
+from nbext.core.uint256 import LIMB_BASE, Limbs, join, quotients, split
 from nbext.engine.dataset import ExactColumn
 from nbext.engine.query.amounts import Range, as_amounts, carried, limbs_at_least, sort_key
 from nbext.engine.query.answers import valued
 from nbext.engine.query.bitmaps import placed
-from nbext.engine.query.rows import Rows, quotients
+from nbext.engine.query.rows import Rows
 from nbext.engine.query.sql import SqlBuilder
 
 MAX = 2**256 - 1

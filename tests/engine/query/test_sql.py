@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from nbext.engine.dataset import Order
 from nbext.engine.open import open_dataset
 from nbext.engine.query.set_tree import Sql, formula_of
-from nbext.engine.query.sql import Layers, SqlBuilder
+from nbext.engine.query.sql import SqlBuilder
 from nbext.language import language
 from tests.engine import forms
 
@@ -29,7 +30,7 @@ def test_a_limit_returns_the_first_rows_of_every_form_in_order(dataset):
         assert answer.matched == dataset.ask(question, limit=0).matched, form
         assert dataset.ask(question, limit=3).rows == answer.rows.slice(0, 3), form
         addresses = answer.rows["address"].to_pylist()
-        assert (addresses == sorted(addresses)) == (question.order is None), form
+        assert (addresses == sorted(addresses)) == (question.order == Order()), form
 
 
 def leaves(tree):
@@ -71,29 +72,9 @@ def test_a_statement_has_the_values_that_its_text_names_numbered_from_the_first(
     assert statement.values == {"v0": 2**64, "v1": "a"}
 
 
-def test_base_and_delta_are_read_apart_where_a_table_has_one_row_for_each_wallet():
-    layers = Layers("base", "delta", {"balances": "both"}, "lasting")
-    found = SqlBuilder(layers).wallets_of("balances", "sort_key > 0", contract=7)
-    assert leaves(found.tree) == [
-        Sql(
-            "SELECT wallet FROM base.main.balances WHERE contract = $v0 AND sort_key > 0 AND NOT EXISTS "
-            "(SELECT 1 FROM delta.stale.contracts WHERE contract = $v0)",
-            {"v0": 7},
-        ),
-        Sql("SELECT wallet FROM delta.stale.holdings WHERE contract = $v0", {"v0": 7}),
-        Sql(
-            "SELECT wallet FROM delta.main.balances WHERE contract = $v0 AND sort_key > 0",
-            {"v0": 7},
-        ),
-    ]
-    whole = SqlBuilder().wallets_of("balances", "sort_key > 0", contract=7)
-    text = "SELECT wallet FROM (SELECT * FROM balances WHERE contract = $v0) WHERE sort_key > 0"
-    assert whole.tree == Sql(text, {"v0": 7})
-
-
 def test_rows_that_stood_in_a_series_say_between_which_blocks_and_counts_of_them_are_not_covered():
     sql = SqlBuilder(span=(5, 9))
-    rows = sql.history(7, contract=3)
+    rows = sql.held(7, contract=3)
     leaf = sql.statement(f"SELECT {sql.wallet(7)} FROM {rows}")
     assert leaf == Sql(
         "SELECT wallet, enters, leaves FROM (SELECT *, from_block AS enters, to_block AS leaves "
