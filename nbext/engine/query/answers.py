@@ -9,7 +9,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import chain as chained
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import numpy as np
@@ -27,7 +26,6 @@ from nbext.engine.dataset import (
     cut,
 )
 from nbext.engine.query.bitmaps import (
-    Bits,
     Series,
     Throughout,
     always,
@@ -208,8 +206,12 @@ class Answers:
         After the first place, ``~place`` leaves the wallets of a question out. What the questions share is read once:
         the history too, for many blocks.
         """
-        several = chained.from_iterable(places for places in together if len(places) > 1)
-        joined = {~place if place < 0 else place for place in several}
+        joined = {
+            ~place if place < 0 else place
+            for places in together
+            if len(places) > 1
+            for place in places
+        }
         alone: dict[int, int] = {}
         found: dict[int, WalletSet] = {}
 
@@ -282,18 +284,13 @@ class Answers:
         ``at`` is the block of each chain at the end of which balances are read; None: the data's last.
         """
         sets = [packed(self.wallets(question)) for question in (segment, base)]
-        counts = np.zeros((2, len(self._data.catalog.places)), np.int64)
+        many = len(self._data.catalog.places)
+        counts = np.zeros((2, many), np.int64)
         for sql, held in self._held(at):
             pairs = f"SELECT contract, wallet FROM {held} AND sort_key > 0"
             for rows in self._batches(sql.statement(pairs)):
-                if not rows.num_rows:
-                    continue
                 of, wallets = (rows.column(name).to_numpy() for name in ("contract", "wallet"))
-                # Nearly all rows of a contract are stored together: their sum is one step.
-                starts = np.flatnonzero(np.append(True, of[1:] != of[:-1]))
-                for one, count in zip(sets, counts, strict=True):
-                    inside = one.has(wallets)
-                    np.add.at(count, of[starts], np.add.reduceat(inside, starts, dtype=np.int64))
+                counts += [np.bincount(of[one.has(wallets)], minlength=many) for one in sets]
         return counts
 
     def held_by(
@@ -339,7 +336,7 @@ class Answers:
         formula = f"-- wallets: {formula_of(question.wallets(sql).tree, numbered)}"
         # One wallet in the place of those that are returned: Spark Connect makes no table of none.
         returned, order = np.zeros(1, np.int32), question.order
-        columns: dict[str, Sql | WalletList] = {}
+        columns: dict[str, Leaf] = {}
         for column in question.columns if limit else ():
             if column.kind == "match":
                 formula += f"; {column.name}: {formula_of(self._match(column), numbered)}"
@@ -359,7 +356,7 @@ class Answers:
         answered = f"the first {limit:,} by {by} are returned" if limit else "they are only counted"
         texts = {"sql": f"{formula}; {answered}", "plan": ""}
         # What is read for a set and for a column is one statement.
-        shown = dict[str, tuple[list[str], Sql | WalletList]]()
+        shown = dict[str, tuple[list[str], Leaf]]()
         for name, one in {**sets_read, **columns}.items():
             shown.setdefault(repr(one), ([], one))[0].append(name)
         for names, one in shown.values():
@@ -389,29 +386,27 @@ class Answers:
         needed = dict[str, tuple[int, Leaf]]()
         for one in sets:
             formula_of(one, needed)
-        leaves, known = (
-            [self._wider.get(key, one) for key, (_, one) in needed.items()],
-            self._data.sets,
-        )
+        leaves = [self._wider.get(key, one) for key, (_, one) in needed.items()]
         self._engine.ahead(
-            [one for one in leaves if isinstance(one, Sql) and repr(one) not in known]
+            [one for one in leaves if isinstance(one, Sql) and repr(one) not in self._data.sets]
         )
 
     def _widen(self, question: Question, limit: int) -> None:
         """Note which sets are read with a small column: where rows are returned, or were."""
         for column in question.columns:
-            if column.kind != "match" and column.holders <= _READ_WHOLE:
+            if column.holders <= _READ_WHOLE:
                 wider = self._statement(column, np.empty(0, np.int32))
                 if limit or repr(wider) in self._data.sets:
                     rows = wider.text.partition(" FROM ")[2]
                     self._wider[repr(replace(wider, text=f"SELECT wallet FROM {rows}"))] = wider
 
     def _wallets_of(self, leaf: Leaf) -> WalletSet:
-        kept = self._kept(self._wider.get(repr(leaf), leaf))
-        return kept if isinstance(kept, Bits) else kept["wallet"].to_numpy()
+        found = self._kept(self._wider.get(repr(leaf), leaf))
+        wallets: WalletSet = found["wallet"].to_numpy() if isinstance(found, pa.Table) else found
+        return wallets
 
     def _kept(self, leaf: Leaf) -> Any:
-        """Fetch what a statement or a list has, or return what is known of it: `Bits` of many wallets, or a table."""
+        """Fetch what a statement or a list has, or return what is known of it: a set of wallets, or a table."""
         self._cancel.check()
         sets, key = self._data.sets, repr(leaf)
         if known := sets.pop(key, None):
@@ -419,14 +414,12 @@ class Answers:
             return known[1]
         fetched = self._engine.fetch(leaf) if isinstance(leaf, Sql) else self._listed(leaf)
         fetched = fetched.combine_chunks()
-        if fetched.num_columns == 1 and isinstance(
-            many := settled(fetched["wallet"].to_numpy()), Bits
-        ):
-            fetched = many
+        if fetched.num_columns == 1:
+            fetched = settled(fetched["wallet"].to_numpy())
         # Measured once: of a table that takes as long as a small question.
-        sets[key] = fetched.nbytes, fetched
+        sets[key] = max(_SET, len(key) + fetched.nbytes), fetched
         # Copied at once: other threads change them, too.
-        sizes = {key: max(_SET, len(key) + size) for key, (size, _) in sets.copy().items()}
+        sizes = {key: size for key, (size, _) in sets.copy().items()}
         over = sum(sizes.values()) - _KEPT
         for key, size in sizes.items():
             if over > 0:
@@ -481,8 +474,8 @@ class Answers:
         alike = tied(numbers) if column.kind == "amount" else np.zeros(0, np.int64)
         for start, end in apart(numbers[alike], CHUNK):
             places = alike[start:end]
-            some, by_address = self._numbered(found[places]), found[places]
-            amounts = self._column(column, some)
+            by_address = found[places]
+            amounts = self._column(column, self._numbered(by_address))
             ordered = in_exact_order(
                 numbers[places], amounts, by_address, descending=order.descending
             )
@@ -562,8 +555,7 @@ def _is_near(wallets: Wallets) -> bool:
     Of ten million rows a join takes 5 s for each million wallets, and a range 0.1 s: they are sorted by wallet. Of
     92,000 holders a thousand take 4 ms by a join, and 2 ms as a range.
     """
-    span = int(wallets[-1]) - int(wallets[0])
-    return span <= max(_READ_WHOLE, len(wallets) * _DENSE)
+    return bool(wallets[-1] - wallets[0] <= max(_READ_WHOLE, len(wallets) * _DENSE))
 
 
 def valued(rows: Any, column: ExactColumn) -> Any:

@@ -214,23 +214,16 @@ def first_by(
 
     Beside them their ranks, which only equal integers share. A wallet without an integer has 0, or comes last.
     """
-    keys = keys.filter(pc.is_valid(keys.column(1)))
+    keys, without = keys.filter(pc.is_valid(keys.column(1))), _LAST if missing_last else 0
     found, numbers = keys["wallet"].to_numpy(), keys.column(1).to_numpy()
-    matching = among(found, wallets)
-    found, ranks = found[matching], (-numbers if descending else numbers)[matching]
-    without = _LAST if missing_last else 0
-    # Nearly always enough wallets have a better number than those without one, which then need no place.
-    if len(found) < limit or np.partition(ranks, limit - 1)[limit - 1] >= without:
-        rest = wallets[~among(wallets, found)]
-        found, ranks = (
-            np.concatenate([found, rest]),
-            np.concatenate([ranks, np.full(len(rest), without, np.int64)]),
-        )
-    if limit < len(found):
+    every = np.full(1 + max(found.max(initial=0), wallets.max()), without)
+    every[found] = -numbers if descending else numbers
+    ranks = every[wallets]
+    if limit < len(wallets):
         first = ranks <= np.partition(ranks, limit - 1)[limit - 1]
-        found, ranks = found[first], ranks[first]
-    order = np.lexsort((found, ranks))
-    return found[order], ranks[order]
+        wallets, ranks = wallets[first], ranks[first]
+    order = np.lexsort((wallets, ranks))
+    return wallets[order], ranks[order]
 
 
 def tied(ranks: Ranks) -> Ranks:

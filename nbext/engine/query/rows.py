@@ -184,12 +184,8 @@ def amount_type(size: float) -> pa.DataType:
 
 def addresses_of_bytes(packed: bytes) -> pa.StringArray:
     """Return the addresses whose 20 bytes follow each other, as texts."""
-    halves = np.frombuffer(packed, np.uint8).reshape(-1, WIDTH)
-    texts = np.empty((len(halves), ADDRESS_LENGTH), np.uint8)
-    texts[:, :2] = np.frombuffer(b"0x", np.uint8)
-    digits = np.frombuffer(b"0123456789abcdef", np.uint8)
-    texts[:, 2::2], texts[:, 3::2] = digits[halves >> 4], digits[halves & 15]
-    return address_column(texts)
+    texts = "0x" + packed.hex(" ", WIDTH).replace(" ", "0x")
+    return address_column(np.frombuffer(texts.encode(), np.uint8).reshape(-1, ADDRESS_LENGTH))
 
 
 def address_column(texts: np.ndarray[Any, np.dtype[np.uint8]]) -> pa.StringArray:

@@ -187,6 +187,14 @@ class SqlBuilder:
         """Return the wallets that a statement selects, each once."""
         return Selection(self.statement(text), loose=loose)
 
+    def fitting(self, rows: str, tests: Sequence[str], *, none_too: bool) -> Selection:
+        """Return the wallets whose row passes all tests; ``none_too``: a wallet without a row does, too.
+
+        It is found by not being found outside the bounds.
+        """
+        fits = " AND ".join(tests) or "true"
+        return ~self.leaf(f"{rows} NOT ({fits})") if none_too else self.leaf(f"{rows} {fits}")
+
     def _rows(self, name: str, test: str, ended: str | None = None) -> str:
         """Return rows of a table; with ``ended``, those that ended after it or are said to by the base of a delta."""
         rows = self._layers.rows(name, test or "true", ended) if self._layers else name

@@ -77,13 +77,9 @@ class HoldingCondition(Condition):
 
     def wallets(self, sql: SqlBuilder) -> Selection:
         """Return the wallets whose balance lies within bounds, and never fell below the lower one since a block."""
-        fits = " AND ".join(self.within.holds_by(row_at_least, sql))
-        # A wallet with nothing has no row: it is found by not being found outside the bounds.
-        wallet = sql.wallet(self.at)
+        wallet, fits = sql.wallet(self.at), self.within.holds_by(row_at_least, sql)
         holders = f"SELECT {wallet} FROM {self._held(sql)} WHERE"
-        holding = (
-            sql.leaf(f"{holders} {fits}") if self.least else ~sql.leaf(f"{holders} NOT ({fits})")
-        )
+        holding = sql.fitting(holders, fits, none_too=not self.least)
         if self.since is None:
             return holding
         # Sets instead of one aggregate over the whole history: each reads only the rows that decide it.
