@@ -103,7 +103,7 @@ def overlay(run: Run, name: str, base: str, delta: str) -> Layers:
         f"SELECT {columns} FROM {base}.main.history AS b {join} {gone['history']} "
         f"UNION ALL SELECT {columns} FROM {delta}.main.history AS d"
     )
-    return Layers(layered, lasting)
+    return Layers(base, delta, layered, lasting)
 
 
 def hidden(table: str, delta: str) -> list[tuple[str, str]]:

@@ -194,10 +194,31 @@ class SeenWallets:
 
     def wallets(self, sql: SqlBuilder) -> Selection:
         """Return these wallets."""
-        activity = sql.table("activity", chain_id=self.chain_id)
-        if self.at is not None:
-            activity = sql.standing(activity, self.at, "seen_block", None)
+        if self.at is None:
+            return self.whose("true", sql)
+        activity = sql.standing(
+            sql.table("activity", chain_id=self.chain_id), self.at, "seen_block", None
+        )
         return sql.leaf(f"SELECT {sql.wallet(self.at)} FROM {activity}")
+
+    def whose(self, test: str, sql: SqlBuilder) -> Selection:
+        """Return those whose ``activity`` as it is now passes a test.
+
+        Of a base and a delta each is read alone, and so is whom the delta has anew. Of 2.9 million wallets, 350,000 of
+        them anew, that takes 26 ms, and one statement that joins them 185.
+        """
+        layers, key = sql.layers, sql.equal(chain_id=self.chain_id)
+        if layers is None:
+            return sql.leaf(f"SELECT wallet FROM activity WHERE {key} AND {test}")
+        base, anew, delta = (
+            sql.leaf(f"SELECT wallet FROM {rows}")
+            for rows in (
+                f"{layers.base}.main.activity WHERE {key} AND {test}",
+                f"{layers.delta}.stale.activity WHERE {key}",
+                f"{layers.delta}.main.activity WHERE {key} AND {test}",
+            )
+        )
+        return in_any([in_all([base, ~anew]), delta])
 
 
 @dataclass(frozen=True)

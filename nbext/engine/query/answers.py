@@ -7,7 +7,7 @@ that are returned alone. What an engine does is in `Engine` and `Dataset.do`.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
@@ -223,16 +223,17 @@ class Answers:
                 )
 
         for series, held in self._series(questions, columns=False):
-            numbers = held.counts(len(series.places))
-            for point, (alike, number) in enumerate(zip(series.places, numbers, strict=True)):
+            several = zip(series.places, held.counts(len(series.places)), strict=True)
+            for point, (alike, number) in enumerate(several):
                 alone |= dict.fromkeys(alike, number)
                 for place in joined.intersection(alike):
                     add(place, settled(held.at(point)))
-        others = {place: question for place, question in enumerate(questions) if place not in alone}
-        for question in others.values():
-            self._widen(question, 0)
-        sets = {place: question.wallets(self._builder()).tree for place, question in others.items()}
-        self._ahead(list(sets.values()))
+        sets = dict[int, Tree]()
+        for place, question in enumerate(questions):
+            if place not in alone:
+                self._widen(question, 0)
+                sets[place] = question.wallets(self._builder()).tree
+        self._ahead(sets.values())
         for place, one in sets.items():
             self._cancel.check()
             wallets = combined(one, self._wallets_of)
@@ -273,8 +274,8 @@ class Answers:
     ) -> list[int]:
         """Return the sum of a question's first column over the wallets at each block."""
         column, sql = question.columns[0], self._builder(span)
-        rows = self._batches(sql.statement(column.values(sql)))
-        return totals_of(held, (valued(one, column) for one in rows), blocks)
+        batches = self._batches(sql.statement(column.values(sql)))
+        return totals_of(held, (valued(rows, column) for rows in batches), blocks)
 
     def holders(
         self, segment: Question, base: Question, at: Mapping[int, int | None]
@@ -381,7 +382,7 @@ class Answers:
             self._cancel.check()
             yield batch
 
-    def _ahead(self, sets: Sequence[Tree]) -> None:
+    def _ahead(self, sets: Iterable[Tree]) -> None:
         """Have the engine begin with the leaves of some sets that are not known."""
         needed = dict[str, tuple[int, Leaf]]()
         for one in sets:
@@ -417,9 +418,9 @@ class Answers:
         if fetched.num_columns == 1:
             fetched = settled(fetched["wallet"].to_numpy())
         # Measured once: of a table that takes as long as a small question.
-        sets[key] = max(_SET, len(key) + fetched.nbytes), fetched
+        sets[key] = fetched.nbytes, fetched
         # Copied at once: other threads change them, too.
-        sizes = {key: size for key, (size, _) in sets.copy().items()}
+        sizes = {key: max(_SET, len(key) + size) for key, (size, _) in sets.copy().items()}
         over = sum(sizes.values()) - _KEPT
         for key, size in sizes.items():
             if over > 0:
@@ -430,10 +431,11 @@ class Answers:
     def _listed(self, one: WalletList) -> pa.Table:
         """Return those of a list's wallets that the data has."""
         text = f"SELECT wallet FROM wallets WHERE address IN (SELECT address FROM {LISTED})"
-        pieces = (pa.table({"address": addresses_of_bytes(piece)}) for piece in one.pieces())
-        return pa.concat_tables(
-            [self._engine.fetch(Sql(text, tables={LISTED: piece})) for piece in pieces]
-        )
+        found = []
+        for piece in one.pieces():
+            listed = pa.table({"address": addresses_of_bytes(piece)})
+            found.append(self._engine.fetch(Sql(text, tables={LISTED: listed})))
+        return pa.concat_tables(found)
 
     def _series(
         self, questions: Sequence[Question], *, columns: bool

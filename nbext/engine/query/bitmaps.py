@@ -334,9 +334,7 @@ def bits_of(rows: Any, blocks: Sequence[int]) -> BlockBits:
     return bits
 
 
-def _numbers(
-    ats: np.ndarray[Any, np.dtype[np.int64]], blocks: Sequence[int]
-) -> np.ndarray[Any, Any]:
+def _numbers(ats: Ranks, blocks: Sequence[int]) -> np.ndarray[Any, Any]:
     """Return how many of some blocks are before each of other ones."""
     first, last = blocks[0], blocks[-1]
     if last - first > _LOOKED_UP:
@@ -404,7 +402,7 @@ def _summed(
     return np.array([sums[_has(distinct, point)].sum(axis=0) for point in range(points)])
 
 
-def _has(bits: BlockBits, point: int) -> np.ndarray[Any, np.dtype[np.bool_]]:
+def _has(bits: BlockBits, point: int) -> Mask:
     return (bits >> np.uint64(point) & np.uint64(1)).astype(bool)
 
 

@@ -33,6 +33,8 @@ class Layers:
     3 ms, in 10 ms where the stale rows of their contract are left out, and in 110 ms where those of all contracts are.
     """
 
+    base: str
+    delta: str
     views: Mapping[str, str]
     lasting_view: str
 
@@ -64,7 +66,7 @@ class SqlBuilder:
     """
 
     def __init__(self, layers: Layers | None = None, span: tuple[int, int] | None = None) -> None:
-        self._layers, self._span = layers, span
+        self.layers, self._span = layers, span
         self._values: dict[str, Any] = {}
         self.moments: set[int] = set()
         self.covered = True
@@ -187,17 +189,9 @@ class SqlBuilder:
         """Return the wallets that a statement selects, each once."""
         return Selection(self.statement(text), loose=loose)
 
-    def fitting(self, rows: str, tests: Sequence[str], *, none_too: bool) -> Selection:
-        """Return the wallets whose row passes all tests; ``none_too``: a wallet without a row does, too.
-
-        It is found by not being found outside the bounds.
-        """
-        fits = " AND ".join(tests) or "true"
-        return ~self.leaf(f"{rows} NOT ({fits})") if none_too else self.leaf(f"{rows} {fits}")
-
     def _rows(self, name: str, test: str, ended: str | None = None) -> str:
         """Return rows of a table; with ``ended``, those that ended after it or are said to by the base of a delta."""
-        rows = self._layers.rows(name, test or "true", ended) if self._layers else name
+        rows = self.layers.rows(name, test or "true", ended) if self.layers else name
         return where(rows, [test] if test else [])
 
     def _named(self, value: Any) -> str:

@@ -11,6 +11,7 @@ from nbext.engine.query.set_tree import Selection
 from nbext.language import describe
 from nbext.language.conditions.condition import CHAIN, Condition, bounds_json
 from nbext.language.fields import Field
+from nbext.language.model import SeenWallets
 
 if TYPE_CHECKING:
     from nbext.engine.query.sql import SqlBuilder
@@ -92,14 +93,22 @@ class ActivityCondition(Condition):
 
     def wallets(self, sql: SqlBuilder) -> Selection:
         """Return the wallets whose activity lies within all bounds."""
-        fits = [
-            *self.first.holds(sql, "first_block"),
-            *self.last.holds(sql, "last_block"),
-            *self.transfers.holds(sql, "transfers"),
-            *self.days.holds(sql, "active_days"),
-        ]
-        activity = sql.activity(self.at, self.chain_id, days=self.days != Range())
-        return sql.fitting(f"SELECT wallet FROM {activity} WHERE", fits, none_too=self.none_too)
+        fits = " AND ".join(
+            [
+                *self.first.holds(sql, "first_block"),
+                *self.last.holds(sql, "last_block"),
+                *self.transfers.holds(sql, "transfers"),
+                *self.days.holds(sql, "active_days"),
+            ]
+        )
+        # Who did nothing has no row: it is found by not being found outside the bounds.
+        where = f"NOT ({fits})" if self.none_too else fits or "true"
+        if self.at is None:
+            found = SeenWallets(self.chain_id).whose(where, sql)
+        else:
+            activity = sql.activity(self.at, self.chain_id, days=self.days != Range())
+            found = sql.leaf(f"SELECT wallet FROM {activity} WHERE {where}")
+        return ~found if self.none_too else found
 
     def canonical(self) -> dict[str, Any]:
         """Return it with its windows in blocks."""

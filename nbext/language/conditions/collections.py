@@ -96,8 +96,11 @@ class CollectionsCondition(Condition):
             )
         # A history holds the zero that a sale left behind; owning none of a collection is not owning from it.
         owners = f"SELECT wallet FROM {owned} WHERE sort_key > 0 GROUP BY wallet HAVING"
-        fits = self.within.holds(sql, "count(*)")
-        return sql.fitting(owners, fits, none_too=not self.within.low)
+        fits = " AND ".join(self.within.holds(sql, "count(*)"))
+        # Who owns from none has no row: it is found by not being found outside the bounds.
+        if not self.within.low:
+            return ~sql.leaf(f"{owners} NOT ({fits})")
+        return sql.leaf(f"{owners} {fits}")
 
     def burned(self) -> tuple[str, ...]:
         """Return the listed collections that the burn address owns from now, where they are as many as asked."""

@@ -77,9 +77,11 @@ class HoldingCondition(Condition):
 
     def wallets(self, sql: SqlBuilder) -> Selection:
         """Return the wallets whose balance lies within bounds, and never fell below the lower one since a block."""
-        wallet, fits = sql.wallet(self.at), self.within.holds_by(row_at_least, sql)
+        wallet, fits = sql.wallet(self.at), " AND ".join(self.within.holds_by(row_at_least, sql))
         holders = f"SELECT {wallet} FROM {self._held(sql)} WHERE"
-        holding = sql.fitting(holders, fits, none_too=not self.least)
+        # A wallet with nothing has no row: it is found by not being found outside the bounds.
+        holding = sql.leaf(f"{holders} {fits if self.least else f'NOT ({fits})'}")
+        holding = holding if self.least else ~holding
         if self.since is None:
             return holding
         # Sets instead of one aggregate over the whole history: each reads only the rows that decide it.

@@ -166,9 +166,11 @@ class TransferCondition(Condition):
     def wallets(self, sql: SqlBuilder) -> Selection:
         """Return the wallets by the number and the sum of their transfers."""
         sums, count = self.summed(sql), self.count.holds(sql, "transfers")
-        fits = [*count, *self.total.holds_by(limbs_at_least, sql)]
-        none_too = not (self.count.low or self.total.low)
-        return sql.fitting(f"SELECT wallet FROM {sums} WHERE", fits, none_too=none_too)
+        fits = " AND ".join([*count, *self.total.holds_by(limbs_at_least, sql)])
+        # A wallet without a transfer has no row: it is found by not being found outside the bounds.
+        if not (self.count.low or self.total.low):
+            return ~sql.leaf(f"SELECT wallet FROM {sums} WHERE NOT ({fits})")
+        return sql.leaf(f"SELECT wallet FROM {sums} WHERE {fits}")
 
     def summed(self, sql: SqlBuilder) -> str:
         """Return a row for each wallet: ``transfers``, ``first_block``, ``last_block``, and the limbs of their sum."""
