@@ -1,4 +1,4 @@
-"""Exact integers of up to 78 digits: read from text, split into limbs, divided, and written in a token's unit.
+"""Exact integers of up to 78 digits: read from text, split into limbs, and written in a token's unit.
 
 A float holds 15 digits, and DuckDB's and Spark's widest exact types 38; an ERC20 balance may need 78. So tables hold an
 amount as three limbs of 26 decimal digits: ``hi * 10**52 + mid * 10**26 + lo``, each DECIMAL(38,0), whose spare digits
@@ -8,7 +8,6 @@ let 10**11 of them be summed. The expressions over such columns are `nbext.engin
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from decimal import MAX_PREC, Context, Decimal
 from typing import Any, NamedTuple
 
@@ -111,65 +110,6 @@ def size_of(amounts: Any) -> float:
         if near > 1e70:
             return float(near)
     return int(pc.sum(amounts).as_py() or 0)
-
-
-def quotients(numbers: Any, divisors: Sequence[int | None]) -> Any:
-    """Return an Arrow array of exact numbers divided by one each, or all by the only one, each as the float that is
-    nearest to the quotient; by None or 0, missing, and of what is missing.
-    """
-    import numpy as np
-    import pyarrow as pa
-
-    missing = np.asarray(numbers.is_null())
-    by = np.array([one or 1 for one in divisors], object)
-    units = by.astype(float)
-    near, sure = np.zeros(len(numbers)), np.zeros(len(numbers), bool)
-    if pa.types.is_integer(numbers.type) or pa.types.is_decimal128(numbers.type):
-        limb = numbers.cast(pa.decimal128(38, 0))
-        # Two integers of 64 bits each, the lower one first.
-        words = np.frombuffer(limb.buffers()[1], np.int64)[2 * limb.offset :][: 2 * len(limb)]
-        near, sure = _near(words[::2], words[1::2], units)
-    # Python divides whole numbers of any size, and rounds once: a million take a second, and 15 ms by floats.
-    for place in np.flatnonzero(~(missing | sure & (by == units))):
-        near[place] = int(numbers[place].as_py()) / by[place % len(by)]
-    near[missing] = np.nan
-    return pa.array(np.where([not one for one in divisors], np.nan, near), from_pandas=True)
-
-
-def _near(low: Any, high: Any, units: Any) -> tuple[Any, Any]:
-    """Return the quotients of 128-bit integers and floats, and which are surely the floats nearest to them.
-
-    A number and its quotient are sums of two floats each, which have twice the digits of one. Where a little less and a
-    little more than such a quotient is one float, it is the nearest.
-    """
-    upper = high * 2.0**64
-    amount, rest = _summed(upper, (low & ~2047).view("u8").astype(float))
-    amount, rest = _summed(amount, rest + (low & 2047))
-    near = amount / units
-    # What is missing to the amount, exactly: halves of floats have exact products (Dekker).
-    (upper_near, lower_near), (upper_unit, lower_unit) = _halves(near), _halves(units)
-    product = near * units
-    error = upper_near * upper_unit - product + upper_near * lower_unit
-    # From left to right: each of these sums is exact.
-    error = error + lower_near * upper_unit + lower_near * lower_unit
-    more = (amount - product - error + rest) / units
-    # A hundred times what was rounded here.
-    slack = abs(near) * 2.0**-95
-    least, most = near + (more - slack), near + (more + slack)
-    # The upper half of a larger number is no float.
-    return least, (least == most) & (abs(upper) < 2.0**117)
-
-
-def _summed(one: Any, smaller: Any) -> tuple[Any, Any]:
-    """Return a sum as a float, and what is missing to it."""
-    total = one + smaller
-    return total, smaller - (total - one)
-
-
-def _halves(numbers: Any) -> tuple[Any, Any]:
-    shifted = numbers * (2.0**27 + 1)
-    upper = shifted - (shifted - numbers)
-    return upper, numbers - upper
 
 
 class TooManyDecimals(ValueError):

@@ -3,6 +3,7 @@
 dataset      what every engine offers: contracts, times, segments, plans
 open         a data folder on the engine that a URL names, again when an ingest has switched it
 catalog      contracts by address, by symbol, and by search; times to blocks, and blocks to times
+exact_columns   amounts of three limbs as one number, the type that holds their sum, their order, their quotients
 holdings     what wallets hold: contract by contract, together, beside what others do
 schema       the prepared tables, the same on every engine
 storage      generations in a data folder: how one is built, published, read and removed

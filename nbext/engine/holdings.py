@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from nbext.engine.dataset import Cancel
-from nbext.engine.query.rows import exact_amounts
+from nbext.engine.exact_columns import exact_amounts
 from nbext.engine.schema import LIMBS
 
 if TYPE_CHECKING:

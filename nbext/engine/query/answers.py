@@ -25,6 +25,7 @@ from nbext.engine.dataset import (
     check_size,
     cut,
 )
+from nbext.engine.exact_columns import AMOUNT, in_exact_order
 from nbext.engine.query.bitmaps import (
     Series,
     Throughout,
@@ -46,7 +47,7 @@ from nbext.engine.query.bitmaps import (
     totals_of,
     wallets_of,
 )
-from nbext.engine.query.rows import AMOUNT, Rows, addresses_of_bytes, in_exact_order
+from nbext.engine.query.rows import Rows, addresses_of_bytes
 from nbext.engine.query.set_tree import (
     ENTERS,
     LEAVES,

@@ -11,24 +11,15 @@ import weakref
 from collections.abc import Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
-from decimal import Decimal
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from nbext.core.addresses import WIDTH
-from nbext.core.uint256 import (
-    LIMB_BASE,
-    LIMB_DIGITS,
-    Limbs,
-    digits_of_column,
-    join,
-    quotients,
-    size_of,
-)
-from nbext.engine.schema import LIMBS
+from nbext.core.uint256 import size_of
+from nbext.engine.exact_columns import amount_type, exact_amounts, quotients
 from nbext.errors import DiskFull
 
 # Letters of an address.
@@ -41,12 +32,6 @@ _ADDRESS_BYTES, _NUMBER_BYTES = 46, 16
 # Fewer bytes than these need no file: those of 450,000 wallets and an amount. Two answers at once hold twice as many,
 # beside 210 MB of an idle process: with 64 MB two of 1.5 million wallets had a peak of 631 MB, and 537 with these.
 _IN_MEMORY = 32 << 20
-_LIMB = pa.decimal128(38, 0)
-# Above this limb, arithmetic would claim more than the 76 digits that decimals have.
-_TOO_LARGE = 10**22
-Numbers: TypeAlias = np.ndarray[tuple[int], np.dtype[Any]]
-# A fetched amount.
-AMOUNT = pa.struct([(limb, _LIMB) for limb in LIMBS])
 # An amount of three limbs; a count, of which missing is 0; a time in seconds since 1970, or a number, that may be
 # missing; whether a wallet is in a set. Not the engine's own timestamps: some are in its time zone.
 ColumnKind = Literal["amount", "count", "time", "number", "match"]
@@ -175,13 +160,6 @@ class Rows:
         return pa.Table.from_batches(self.batches(), self.schema)
 
 
-def amount_type(size: float) -> pa.DataType:
-    """Return the type of a column of exact amounts of that size, in which their sum fits too."""
-    return {38: pa.decimal128(38, 0), 76: pa.decimal256(76, 0), None: pa.string()}[
-        digits_of_column(size)
-    ]
-
-
 def addresses_of_bytes(packed: bytes) -> pa.StringArray:
     """Return the addresses whose 20 bytes follow each other, as texts."""
     texts = "0x" + packed.hex(" ", WIDTH).replace(" ", "0x")
@@ -192,46 +170,3 @@ def address_column(texts: np.ndarray[Any, np.dtype[np.uint8]]) -> pa.StringArray
     """Return the rows of a matrix of letters, each an address, as texts."""
     offsets = np.arange(len(texts) + 1, dtype=np.int32) * ADDRESS_LENGTH
     return pa.StringArray.from_buffers(len(texts), pa.py_buffer(offsets), pa.py_buffer(texts))
-
-
-def in_exact_order(
-    ranks: Numbers, amounts: pa.StructArray, ties: Numbers, *, descending: bool
-) -> Numbers:
-    """Return the places of ranks in order, those that are equal by amounts, as an `AMOUNT` has them, then by ties."""
-    limbs = dict(zip(LIMBS, amounts.flatten(), strict=True))
-    table = pa.table({"ranks": ranks, **limbs, "ties": ties})
-    direction: Any = "descending" if descending else "ascending"
-    by = [("ranks", "ascending"), *((limb, direction) for limb in LIMBS), ("ties", "ascending")]
-    places: Numbers = pc.sort_indices(table, sort_keys=by).to_numpy()
-    return places
-
-
-def exact_amounts(fetched: pa.StructArray) -> pa.Array:
-    """Return the integers of an `AMOUNT`: decimals, or texts where one has more digits than decimals hold."""
-    # Not in SQL: padding and signs of three limbs make a query that nobody can read, and slow to plan.
-    hi, mid, lo = (pc.fill_null(limb, Decimal(0)) for limb in fetched.flatten())
-    largest = _largest(hi)
-    if not largest and not _largest(mid):
-        return lo
-    if largest < _TOO_LARGE:
-        whole = _behind(_behind(hi, mid), lo)
-        fits = _largest(whole) < 10**38
-        return whole.cast(_LIMB if fits else pa.decimal256(76, 0))
-    amounts = [
-        join(Limbs(*map(int, one)))
-        for one in zip(*(limb.to_pylist() for limb in (hi, mid, lo)), strict=True)
-    ]
-    texts = pa.array(list(map(str, amounts)))
-    # Measured, because a cast of more digits than 76 returns another number without a word.
-    return texts.cast(pa.decimal256(76, 0)) if max(map(abs, amounts)) < 10**76 else texts
-
-
-def _behind(upper: pa.Array, lower: pa.Array) -> pa.Array:
-    """Return upper limbs with another limb behind them; a product claims the digits of both and one more."""
-    upper, lower = upper.cast(pa.decimal256(48, 0)), lower.cast(pa.decimal256(LIMB_DIGITS, 0))
-    shifted = pc.multiply(upper, pa.scalar(Decimal(LIMB_BASE))).cast(pa.decimal256(75, 0))
-    return pc.add(shifted, lower)
-
-
-def _largest(numbers: pa.Array) -> int:
-    return max((abs(int(one.as_py() or 0)) for one in pc.min_max(numbers).values()), default=0)

@@ -14,8 +14,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from nbext.core.uint256 import LIMB_BASE, Limbs, join, quotients, split
+from nbext.core.uint256 import LIMB_BASE, Limbs, join, split
 from nbext.engine.dataset import ExactColumn
+from nbext.engine.exact_columns import quotients
 from nbext.engine.query.amounts import Range, as_amounts, carried, limbs_at_least, sort_key
 from nbext.engine.query.answers import valued
 from nbext.engine.query.bitmaps import placed
