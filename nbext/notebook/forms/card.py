@@ -236,8 +236,8 @@ class ContractCard(Form):
             raise UsageError(f"A card shows one contract; this table has {len(frame):,} rows.")
         super().__init__(client)
         self.frame, self.images = frame, client.settings["images"] if images is None else images
-        self.contract: Any = frame.to_dict("records")[0]
-        contract = self.contract
+        rows: list[Any] = frame.to_dict("records")
+        self.contract = contract = rows[0]
         self.is_nft = is_nft = Provenance.of(frame).operation == "nfts"
         self.title = "Collection" if is_nft else "Token"
         name, symbol = (text_of(contract.get(key)) for key in ("name", "symbol"))
