@@ -147,7 +147,7 @@ class FileTable:
             return f"rtrim({text}, chr(0))"
         if column not in _WHOLE or kind in _WHOLE_TYPES:
             return text
-        return f"CASE WHEN contains({text}, '.') THEN regexp_replace({text}, '[.]0*$', '') ELSE {text} END"
+        return f"CASE WHEN contains({text}, '.') THEN regexp_replace({text}, '[.]0*\\z', '') ELSE {text} END"
 
     def whole(self, column: str) -> str:
         """Return the SQL of a column as a whole number, also of ``5.0``; NULL where it is none, as ``1e6`` is."""
@@ -197,7 +197,7 @@ class FileTable:
             )
         if self.date_format:
             return f"floor(epoch(try_strptime({sql}, {sql_literal(self.date_format)})))::BIGINT"
-        part = f"TRY_CAST(regexp_extract({sql}, '^([0-9]+)[.][0-9]+$', 1) AS BIGINT)"
+        part = f"TRY_CAST(regexp_extract({sql}, '^([0-9]+)[.][0-9]+\\z', 1) AS BIGINT)"
         # A cast to TIMESTAMP would drop an offset, and EST or PM, without a word.
         moment = f"floor(epoch(TRY_CAST({sql} AS TIMESTAMPTZ)))::BIGINT"
         return f"coalesce({self.whole(column)}, {part}, {moment})"

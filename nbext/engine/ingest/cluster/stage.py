@@ -21,7 +21,7 @@ from nbext.engine.schema import TABLES
 
 # The tables of the layout, as they are named here.
 _OUT = "out_"
-_HEX = "^[0-9a-fA-F]{32}$"
+_HEX = "^[0-9a-fA-F]{32}\\z"
 # How DuckDB packs a column means nothing elsewhere.
 _PACKED = re.compile(r" USING COMPRESSION \w+")
 
@@ -195,7 +195,7 @@ def _exchanged(node: sge.Expr) -> sge.Expr:
         return _first(node.this)
     if isinstance(node, sge.RegexpFullMatch):
         return sge.RegexpLike(
-            this=node.this, expression=sge.Literal.string(f"^(?:{node.expression.this})$")
+            this=node.this, expression=sge.Literal.string(f"^(?:{node.expression.this})\\z")
         )
     if isinstance(node, sge.Anonymous) and node.name.lower() == "list_position":
         return sge.Anonymous(this="array_position", expressions=node.expressions)

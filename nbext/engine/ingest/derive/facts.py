@@ -282,7 +282,7 @@ def _supply(file: FileTable) -> str:
 def standard_of(text: str) -> str:
     """Return the SQL of a standard: ERC20, ERC721 or ERC1155, also written erc-721, bep721 or 721; else NULL."""
     # Also BEP20, as Dune writes it of BNB.
-    number = f"regexp_extract(lower(trim({text})), '^([a-z]+-?)?(20|721|1155)$', 2)"
+    number = f"regexp_extract(lower(trim({text})), '^([a-z]+-?)?(20|721|1155)\\z', 2)"
     return f"CASE WHEN {number} <> '' THEN 'ERC' || {number} END"
 
 
