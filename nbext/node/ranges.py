@@ -296,7 +296,8 @@ def _logs(said: Sequence[Any]) -> list[EventLog]:
         if name == "topics":
             values = pc.binary_join(pa.ListArray.from_arrays(column.offsets, values), "")
         columns.append(values.to_pylist())
-    return sorted(map(EventLog._make, zip(*columns, strict=True)))
+    made = map(EventLog._make, zip(*columns, strict=True))
+    return sorted(made, key=attrgetter("block", "log_index"))
 
 
 def _check_logs(wanted: LogFilter, header: Header, came: Sequence[EventLog]) -> None:
