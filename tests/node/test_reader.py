@@ -311,6 +311,10 @@ def of_logs(change):
     return lie
 
 
+def with_its_time(log):
+    return {**log, "blockTimestamp": hex(1_600_000_000 + 12 * int(log["blockNumber"], 16))}
+
+
 def without_data(logs):
     return [{**log, "data": "0x"} for log in logs]
 
@@ -321,6 +325,10 @@ LIES = {
         "with a log of block 4,096",
     ),
     "a log twice": (of_logs(lambda logs: [*logs, logs[0]]), "twice"),
+    "a log twice, once with its time": (
+        of_logs(lambda logs: [*logs, with_its_time(logs[0])]),
+        "twice",
+    ),
     "another contract's log": (
         of_logs(lambda logs: [{**logs[0], "address": "0x" + "ab" * 20}, *logs[1:]]),
         "which was not asked for",
@@ -527,10 +535,7 @@ def test_each_block_with_rows_has_its_hash_and_its_time(reader_of):
 def test_times_in_the_logs_are_those_of_the_headers(reader_of):
     def timed(method, params, true):
         if method == "eth_getLogs":
-            return [
-                {**log, "blockTimestamp": hex(1_600_000_000 + 12 * int(log["blockNumber"], 16))}
-                for log in true
-            ]
+            return [with_its_time(log) for log in true]
         return true
 
     with FaultNode(CHAIN, lie=timed) as server:
