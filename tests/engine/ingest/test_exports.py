@@ -592,7 +592,7 @@ def test_a_curated_table_gives_the_transfers_of_tokens_and_counts_those_of_the_c
         )
     ]
     report = take(data, write(tmp_path / "tokens_transfers.csv", header, rows), chain=None)
-    assert (report.new, report.bad_rows, report.odd["rows of the chain's own coin skipped"]) == (
+    assert (report.new, report.bad_rows, report.odd["coins"]) == (
         1,
         0,
         1,

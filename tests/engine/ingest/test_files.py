@@ -493,7 +493,7 @@ def test_a_token_list_names_tokens_on_many_chains_and_the_rest_is_counted(data, 
     report = take(data, path, chain=None)
     assert (report.rows, report.bad_rows) == (3, 1)
     assert (report.bad[0].row, report.bad[0].why) == (3, "not an address")
-    assert report.odd["tokens on chains that nbext does not support"] == 1
+    assert report.odd["elsewhere"] == 1
     with Tables(data) as tables:
         assert tables.contract(wallet(1)) == {
             "standard": "ERC20",

@@ -29,7 +29,7 @@ def reshape(stage: Stage, file: FileTable, options: SnapshotOptions) -> None:
     rows.check_columns(stage, file)
     if file.has("type"):
         stage.run(
-            f"INSERT INTO odd SELECT {file.number}, 'rows of a stream that are no token transfers skipped', count(*) "
+            f"INSERT INTO odd SELECT {file.number}, 'no_transfers', count(*) "
             f"FROM {file.relation} WHERE {file.text('type')} IS DISTINCT FROM 'token_transfer'"
         )
     if not file.has("contract") or any(map(file.has, ("ids", "standard"))):
@@ -113,7 +113,7 @@ def _count_coins(stage: Stage, file: FileTable, standard: str) -> None:
         )
     stage.run(
         "INSERT INTO odd VALUES (?, ?, ?)",
-        [file.number, "rows of the chain's own coin skipped", coins],
+        [file.number, "coins", coins],
     )
 
 

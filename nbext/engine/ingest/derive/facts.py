@@ -102,7 +102,7 @@ def _by_chain(stage: Stage, file: FileTable) -> str:
         f"WHERE coalesce({text}, '') = '' AND {chain} IS NULL"
     )
     stage.run(
-        f"INSERT INTO odd SELECT {file.number}, 'tokens on chains that nbext does not support', count(*) "
+        f"INSERT INTO odd SELECT {file.number}, 'elsewhere', count(*) "
         f"FROM {file.relation} WHERE {text} <> '' AND {chain} IS NULL"
     )
     return f"(SELECT *, {chain} AS their_chain FROM {file.relation} WHERE {chain} IS NOT NULL)"

@@ -202,9 +202,7 @@ def _keep_the_latest(stage: Stage, file: FileTable, *, by_id: bool) -> None:
     """Remove balances that the file repeats later, zero balances, and those that contradict an earlier row."""
     outdated = """FROM arrived_holders a WHERE EXISTS (SELECT 1 FROM arrived_holders b
         WHERE b.contract = a.contract AND b.what = a.what AND b.moment > a.moment)"""
-    _leave_out(
-        stage, file, "balances skipped, because the same file has them at a later block", outdated
-    )
+    _leave_out(stage, file, "outdated", outdated)
     contradicting = """SELECT row, held FROM (
         SELECT row, held, held <> first(held) OVER (PARTITION BY contract, what ORDER BY row) AS other
         FROM arrived_holders) WHERE other"""
@@ -214,7 +212,7 @@ def _keep_the_latest(stage: Stage, file: FileTable, *, by_id: bool) -> None:
     )
     stage.run(f"DELETE FROM arrived_holders WHERE row IN (SELECT row FROM ({contradicting}))")
     if not by_id:
-        _leave_out(stage, file, "zero balances skipped", "FROM arrived_holders WHERE digits = '0'")
+        _leave_out(stage, file, "zero_balances", "FROM arrived_holders WHERE digits = '0'")
 
 
 def _leave_out(stage: Stage, file: FileTable, why: str, which: str) -> None:
@@ -326,7 +324,7 @@ def place_snapshots(stage: Stage) -> Conflict | None:
         """
         INSERT INTO odd SELECT o.source, ?, count(*) FROM openings o JOIN newest n USING (chain_id, contract)
         WHERE o.source >= ? AND n.source < o.source GROUP BY 1""",
-        ["balances skipped, because a newer snapshot was ingested before", stage.first],
+        ["older", stage.first],
     )
     for contract, part, source in stage.rows(
         "SELECT contract, min(source), max(source) FROM placed WHERE source >= ? "
