@@ -1,8 +1,7 @@
 """Forms: search, sign-up, a segment builder, a table's explorer, a segment's card; `views` draws them.
 
-form         what every form has: title, status, errors, a static snapshot, requests off the main thread
+form         what every form has: title, status, errors, a static snapshot, requests off the main thread; a variable
 markup       tables, facts and code as HTML, for snapshots and cards
-variable     the field that names a result's variable, and the notebook's other variables
 search       find collections and tokens
 signup       sign up for the newsletter
 builder/     build a segment line by line, count it, run it

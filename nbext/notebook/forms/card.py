@@ -15,11 +15,10 @@ from nbext.core.rules import MAX_LIMIT
 from nbext.core.uint256 import units_text
 from nbext.core.untrusted_text import html, visible
 from nbext.errors import NbextError, UsageError, ValidationError
-from nbext.notebook.forms.builder import Edit
 from nbext.notebook.forms.builder.filters import cell_text
 from nbext.notebook.forms.distribution import Bins, bars_html, counted
 from nbext.notebook.forms.explorer.columns import columns_of
-from nbext.notebook.forms.form import Form, Steps, message_of
+from nbext.notebook.forms.form import Form, Steps, Variable, message_of, variables
 from nbext.notebook.forms.markup import (
     code_html,
     facts_html,
@@ -31,9 +30,8 @@ from nbext.notebook.forms.markup import (
     number_text,
     text_of,
 )
-from nbext.notebook.forms.variable import Variable, variables
 from nbext.notebook.results.tables import is_missing
-from nbext.notebook.views.view import Box, Button, InputField, Markup, row
+from nbext.notebook.views.view import Box, Button, InputField, Markup, ViewPart, row
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -58,6 +56,28 @@ FACTS = (
     ("Deployed at block", "deployedBlockNumber"),
     ("Floor price", "floorPrice"),
 )
+
+
+class Edit(Button):
+    """Opens a query in a builder, once, in the box ``below``."""
+
+    def __init__(self, client: Any, query: Any, tip: str, label: str = "Edit") -> None:
+        super().__init__(label, self.open, classes="nbext-edit", tip=tip)
+        # No box: a snapshot has nothing of a builder that changes by itself.
+        self.client, self.query, self.below = client, query, ViewPart("group")
+
+    @property
+    def builder(self) -> Any:
+        """The builder that is open, or None."""
+        return next(iter(self.below.members), None)
+
+    def open(self) -> None:
+        """Open the builder, where it is not open yet."""
+        # Imported here: most cards are only looked at.
+        from nbext.notebook.forms.builder.form import SegmentForm
+
+        if self.builder is None:
+            self.below.fill(SegmentForm(self.client, self.query))
 
 
 class Card(Form):

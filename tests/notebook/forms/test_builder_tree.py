@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from nbext.errors import NbextError, UsageError
 from nbext.language.json_schema import json_schema
 from nbext.notebook.forms.builder import fields, filters
-from nbext.notebook.forms.builder.tree import Edits, FilterGroup, FilterPart, Tree
+from nbext.notebook.forms.builder.filters import Edits, FilterGroup, FilterPart, Tree
 
 GRAMMAR = fields.grammar_of(json_schema())
 LEAVES = ("s1", "s2", "s3")

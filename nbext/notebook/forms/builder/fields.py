@@ -12,7 +12,7 @@ from nbext.core.rules import MAX_LIMIT
 from nbext.core.uint256 import ungrouped, whole_of
 from nbext.core.untrusted_text import visible
 from nbext.errors import ConfigError
-from nbext.notebook.forms.builder.tree import SCOPE, FilterGroup, FilterPart, Tree
+from nbext.notebook.forms.builder.filters import SCOPE, FilterGroup, FilterPart, Tree
 from nbext.notebook.schema import Schema, keys, meaning, row_columns, variants
 
 # The value of an empty input: its field is left out of the query.

@@ -16,11 +16,10 @@ from nbext.errors import NbextError, UsageError, ValidationError
 from nbext.notebook import session
 from nbext.notebook.cell.request import SegmentQuery
 from nbext.notebook.forms.builder import fields, filters
+from nbext.notebook.forms.builder.filters import OTHER, SCOPE, Edits, FilterGroup, FilterPart, Tree
 from nbext.notebook.forms.builder.hits import SAVED, hits
-from nbext.notebook.forms.builder.tree import OTHER, SCOPE, Edits, FilterGroup, FilterPart, Tree
-from nbext.notebook.forms.form import Background, Form, Steps, has_cells
+from nbext.notebook.forms.form import Background, Form, Steps, Variable, has_cells, variables
 from nbext.notebook.forms.markup import code_html, frame_html, funnel_html, lines_html, notes_html
-from nbext.notebook.forms.variable import Variable, variables
 from nbext.notebook.results.progress import how_far
 from nbext.notebook.run.background import BackgroundSegment
 from nbext.notebook.views.view import Asked, Button, InputField, Markup, ViewPart, row

@@ -12,8 +12,8 @@ from nbext.core.provenance import Provenance
 from nbext.core.untrusted_text import visible
 from nbext.notebook import session
 from nbext.notebook.forms.builder.fields import COLUMN
+from nbext.notebook.forms.form import variables
 from nbext.notebook.forms.markup import marks_of, number_text, text_of
-from nbext.notebook.forms.variable import variables
 
 # So many hits of a kind fit below a field.
 MOST = 8

@@ -19,9 +19,8 @@ from nbext.errors import UsageError
 from nbext.notebook.forms.builder.filters import cell_text
 from nbext.notebook.forms.explorer.columns import TableColumn, columns_of
 from nbext.notebook.forms.explorer.page import write_page
-from nbext.notebook.forms.form import Form, Steps, has_cells
+from nbext.notebook.forms.form import Form, Steps, Variable, has_cells, variables
 from nbext.notebook.forms.markup import code_html, facts_html
-from nbext.notebook.forms.variable import Variable, variables
 from nbext.notebook.results.numbers import rows_in_words, size_in_words
 from nbext.notebook.results.tables import as_text, rows_html
 from nbext.notebook.views.view import Asked, Box, Button, Markup, ViewPart, row
