@@ -1,6 +1,7 @@
 // @ts-check
 // A chart whose marks are buttons: the picture is Python's, of the same description as the chart beside it.
-import { h, put, stopAt, text, walk } from "./dom.js";
+import { around, h, put, stopAt, text, walk } from "./dom.js";
+import { Html } from "./form.js";
 
 /** @typedef {import("./link.js").Message} Message */
 
@@ -37,50 +38,46 @@ function fit(svg) {
   svg.style.minWidth = `${LEAST * width}px`;
 }
 
-export class Chart {
+export class Chart extends Html {
   /** @param {import("./link.js").Link} link @param {number} id @param {Message} shown */
   constructor(link, id, { svg, marks, title }) {
-    this.link = link;
-    this.id = id;
+    super(link, id, { classes: "nbext-chart" });
+    const hint = "Press a cell, bar or point: its wallets open below, and their segment as a cell.";
+    this.note = h("div", "nbext-note", hint);
     const drawn = picture(svg);
-    /** @type {Element[]} */
-    this.marks = [];
     for (const layer of drawn.querySelectorAll('[class*=" press"]')) {
       [...layer.children].forEach((mark, at) => {
         if (marks[at]) this.mark(mark, at, marks[at]);
       });
     }
-    stopAt(this.marks.length ? this.marks : [drawn]);
-    const hint = "Press a cell, bar or point: its wallets open below, and their segment as a cell.";
-    this.note = h("div", "nbext-note", hint);
-    this.el = h("div", "nbext-chart", h("div", { role: "group", "aria-label": title }, drawn), this.note);
-    this.el.addEventListener("keydown", (event) => this.key(event));
+    stopAt(this.buttons.length ? this.buttons : [drawn]);
+    this.el.append(h("div", { role: "group", "aria-label": title }, drawn), this.note);
     requestAnimationFrame(() => fit(/** @type {SVGGraphicsElement} */ (drawn)));
   }
 
   /** @param {Element} mark @param {number} at @param {string} words */
   mark(mark, at, words) {
-    put(mark, "class", "nbext-press");
-    put(mark, "role", "button");
-    put(mark, "aria-label", words);
-    const say = () => text(this.note, words);
-    mark.addEventListener("pointerenter", say);
-    mark.addEventListener("focus", say);
-    mark.addEventListener("click", () => {
-      for (const one of this.marks) put(one, "aria-pressed", one === mark ? "true" : null);
-      stopAt(this.marks, mark);
-      /** @type {SVGElement} */ (mark).focus({ preventScroll: true });
-      this.link.send(this.id, "press", { at });
-    });
-    this.marks.push(mark);
+    const props = { class: "nbext-press", role: "button", "aria-label": words, "data-at": at };
+    for (const [name, value] of Object.entries(props)) put(mark, name, value);
+    for (const type of ["pointerenter", "focus"]) mark.addEventListener(type, () => text(this.note, words));
+    this.buttons.push(/** @type {HTMLElement} */ (mark));
+  }
+
+  /** @param {Event} event */
+  press(event) {
+    const mark = around(event, ".nbext-press");
+    if (!mark) return;
+    for (const one of this.buttons) put(one, "aria-pressed", one === mark ? "true" : null);
+    stopAt(this.buttons, mark);
+    mark.focus({ preventScroll: true });
+    this.link.send(this.id, "press", { at: mark.dataset.at });
   }
 
   /** @param {KeyboardEvent} event */
   key(event) {
-    const mark = /** @type {Element} */ (event.target);
     const presses = event.key === "Enter" || event.key === " ";
-    if (walk(event, this.marks) || !presses || !this.marks.includes(mark)) return;
-    mark.dispatchEvent(new MouseEvent("click"));
+    if (walk(event, this.buttons) || !presses || !around(event, ".nbext-press")) return;
+    this.press(event);
     event.preventDefault();
     event.stopPropagation();
   }

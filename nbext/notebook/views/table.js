@@ -25,6 +25,9 @@ function numberText(exact, { share, id }) {
 }
 
 export class Table {
+  shown = /** @type {number[]} */ ([]); // columns, by their places in the source
+  pinned = 0;
+
   /** @param {Source} source @param {HTMLElement[]} [actions]  further buttons of its toolbar @param {import("./source.js").Asked} [asked] */
   constructor(source, actions = [], asked = { order: [], filters: {}, search: "" }) {
     this.source = source;
@@ -32,12 +35,10 @@ export class Table {
     this.waits = false;
     this.found = source.total;
     this.spot = { row: -1, column: 0 };
-    this.pinned = 0;
     this.turn = 0;
     this.first = -1; // the first row that is drawn
     this.drawn = "";
     this.near = this.rowsNear(0, 0);
-    this.shown = source.columns.map((_, at) => at);
     this.heads = source.columns.map((_, at) => this.head(at));
     this.status = h("span", { role: "status", class: "nbt-where" });
     this.error = h("span", { role: "alert", class: "nbext-error" });
@@ -50,19 +51,15 @@ export class Table {
     this.max = this.field("At most", () => this.typed());
     this.pin = press("Pin", () => this.toPin());
     this.hide = press("Hide", () => this.toHide());
-    this.all = press("All columns", () => {
-      this.shown = source.columns.map((_, at) => at);
-      this.pinned = 0;
-      this.layout();
-    });
+    this.all = press("All columns", () => this.toAll());
     this.clear = press("Clear filters", () => {
       this.asked.filters = {};
       this.asked.search = this.search.value = "";
       this.renew();
     });
-    this.tools = h("div", { class: "nbext-actions", role: "toolbar", "aria-label": "Table" });
-    this.tools.append(this.pin, this.hide, this.all, this.clear, ...actions);
-    this.tools.addEventListener("keydown", (event) => walk(event, this.buttons));
+    const tools = { class: "nbext-actions", role: "toolbar", "aria-label": "Table" };
+    this.tools = h("div", tools, this.pin, this.hide, this.all, this.clear, ...actions);
+    this.tools.onkeydown = (event) => walk(event, this.buttons);
     this.about = h("span");
     this.copied = h("span", { role: "status" });
     this.body = h("div", { class: "nbt-body", role: "rowgroup" });
@@ -82,7 +79,7 @@ export class Table {
     this.seen = new ResizeObserver(() => this.draw());
     this.seen.observe(this.grid);
     this.el.inert = !source.columns.length; // no cell for a key to move to
-    this.layout();
+    this.toAll();
     this.renew();
   }
 
@@ -93,19 +90,13 @@ export class Table {
   /** @param {string} label @param {() => void} act */
   field(label, act) {
     let timer = 0;
-    const now = () => {
+    const soon = (/** @type {number} */ wait) => {
       clearTimeout(timer);
-      act();
+      timer = window.setTimeout(act, wait);
     };
-    const props = { "aria-label": label, placeholder: label.toLowerCase() };
-    const input = h("input", { ...props, type: "text", class: "nbt-field" });
-    input.onkeydown = ({ key }) => {
-      if (key === "Enter") now();
-    };
-    input.oninput = () => {
-      clearTimeout(timer);
-      timer = window.setTimeout(act, PAUSE);
-    };
+    const input = h("input", { "aria-label": label, placeholder: label.toLowerCase(), class: "nbt-field" });
+    input.oninput = () => soon(PAUSE);
+    input.onkeydown = ({ key }) => key !== "Enter" || soon(0);
     return input;
   }
 
@@ -369,6 +360,13 @@ export class Table {
   choose(at) {
     this.spot.column = Math.max(0, this.shown.indexOf(at));
     this.mark(false);
+  }
+
+  /** All columns, in their order. */
+  toAll() {
+    this.shown = this.source.columns.map((_, at) => at);
+    this.pinned = 0;
+    this.layout();
   }
 
   toPin() {
