@@ -150,7 +150,7 @@ def page(
     ValidationError, StorageError
         The file cannot be written.
     """
-    from nbext.notebook.forms.explorer.page import write_page
+    from nbext.notebook.forms.explorer.form import write_page
 
     write_page(table, str(path), title=title, overwrite=overwrite)
 

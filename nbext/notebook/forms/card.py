@@ -16,7 +16,7 @@ from nbext.core.uint256 import units_text
 from nbext.core.untrusted_text import html, visible
 from nbext.errors import NbextError, UsageError, ValidationError
 from nbext.notebook.forms.builder.filters import cell_text
-from nbext.notebook.forms.distribution import Bins, bars_html, counted
+from nbext.notebook.forms.distribution import Bins, bars_html, counted, holding
 from nbext.notebook.forms.explorer.columns import columns_of
 from nbext.notebook.forms.form import Form, Steps, Variable, message_of, variables
 from nbext.notebook.forms.markup import (
@@ -192,8 +192,7 @@ class Export:
         self.form, self.write, self._exists = form, write, ""
         # The name may be a stranger's: it must not lead to another folder.
         stem = re.sub(r"[^A-Za-z0-9_-]", "", name)[:80]
-        self.file = InputField("File", f"{stem or 'wallets'}.csv", width="320px")
-        self.file.entered(self.save)
+        self.file = InputField("File", f"{stem or 'wallets'}.csv", width="320px", entered=self.save)
         self.parts = (self.file, Button("Save", self.save, classes="nbext-save"))
 
     def save(self) -> None:
@@ -281,8 +280,7 @@ class ContractCard(Form):
         self.export = Export(self, f"{symbol or name or 'contract'}-holders", write)
         self.edit = Edit(client, asked, "Build on its holders", "Build from this")
         self.line = Markup()
-        self.variable = Variable("collection" if is_nft else "token")
-        self.variable.entered(self.take)
+        self.variable = Variable("collection" if is_nft else "token", entered=self.take)
         self.use = Button("Use", self.take, classes="nbext-main nbext-use")
         metadata = row(self.variable, self.use, self.edit, classes="nbext-panel")
         below = (row(*self.export.parts), self.status, self.edit.below)
@@ -304,9 +302,7 @@ class ContractCard(Form):
 
     def filters(self) -> dict[str, Any]:
         """Return the filters of its holders' segment."""
-        kind = "nft" if self.is_nft else "token"
-        address, chain = (text_of(self.contract.get(key)) for key in ("address", "chain"))
-        return {kind: {kind: address, "chain": chain}}
+        return holding("nft" if self.is_nft else "token", self.contract)
 
     def body(self) -> str:
         """Return the card without its buttons as HTML."""

@@ -94,6 +94,12 @@ AMOUNTS = tuple(f"1e{power}" for power in range(-3, 11))
 COUNTS = ("1", "2", "3", "4", "5", "10", "20", "50", "100", "1000")
 
 
+def holding(kind: str, about: Mapping[str, Any], **within: Any) -> dict[str, Any]:
+    """Return the condition of holding a ``token`` or an ``nft`` with its address, and where known its chain."""
+    chain = {"chain": about["chain"]} if about.get("chain") else {}
+    return {kind: {kind: about["address"], **chain, **within}}
+
+
 def counted(
     client: Any, filters: Mapping[str, Any], operator: str, column: Mapping[str, Any]
 ) -> tuple[Bins, list[str]]:
@@ -107,12 +113,9 @@ def counted(
     # The amounts at which wallets are counted; the first is the least that is more than none.
     edges = COUNTS if is_nft else (least, *(one for one in AMOUNTS if float(one) > float(least)))
     kind, bounded = ("nft", "count") if is_nft else ("token", "balance")
-    contract = {kind: column["address"]}
-    if column.get("chain"):
-        contract["chain"] = column["chain"]
     # The filter language takes no exponent.
     bounds = ({"min": int(edge) if is_nft else f"{Decimal(edge):f}"} for edge in edges)
-    has = [{kind: {**contract, bounded: bound}, **base.scope()} for bound in bounds]
+    has = [{**holding(kind, column, **{bounded: bound}), **base.scope()} for bound in bounds]
     segments = [base, *(Segment(one, client=client) for one in has)]
     common = count_common(segments, [[0], *([0, place] for place in range(1, len(segments)))])
     whole, *at_least = common.counts

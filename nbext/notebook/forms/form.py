@@ -238,12 +238,16 @@ def _steps(task: Task) -> Steps:
 class Variable(InputField):
     """The field that names the notebook's variable for a result. What else it holds is replaced when asked twice."""
 
-    def __init__(self, name: str) -> None:
-        super().__init__("Variable", name)
-        self.changed(lambda: self._say(""))
+    def __init__(self, name: str, **more: Any) -> None:
+        super().__init__("Variable", name, **more)
         self.show(hidden=get_ipython() is None)
         # Of the last warning: the name, and what it held.
         self._warned: tuple[str, Any] = ("", None)
+
+    def type(self, value: Any, by: object = None) -> None:
+        """Take another name."""
+        self.error = ""
+        super().type(value, by)
 
     def checked(self) -> str | None:
         """Return the name, as Python reads it; None where a variable may not have it, and then the field says why."""

@@ -87,17 +87,23 @@ class SearchForm(Form):
         # Rows on a page: a service may give fewer than it is asked for.
         self.size = PAGE
         self.picked: dict[str, Any] | None = None
-        self.term = InputField("Name or symbol", term, examples="for example: apes", width="320px")
+        typed = partial(self.search, PAUSE)
+        self.term = InputField(
+            "Name or symbol",
+            term,
+            examples="for example: apes",
+            width="320px",
+            changed=typed,
+            entered=self.search,
+        )
         first = name_of_chain(chain)
         names = dict.fromkeys([*chain_names(), first])
-        self.chain = InputField("Chain", first, choices=((one, visible(one, 40)) for one in names))
-        self.kind = InputField("What", kind, choices=KINDS.items())
+        chains = [(one, visible(one, 40)) for one in names]
+        self.chain = InputField("Chain", first, choices=chains, changed=typed)
+        self.kind = InputField("What", kind, choices=KINDS.items(), changed=typed)
         self.go = Button("Search", self.search, classes="nbext-main nbext-search")
-        self.term.entered(self.search)
-        for field in (self.term, self.chain, self.kind):
-            field.changed(lambda: self.search(PAUSE))
         self.table = Markup(classes="nbext-results", do=self.do)
-        self.page = InputField("Page", "1", width="80px").entered(self.to_page)
+        self.page = InputField("Page", "1", width="80px", entered=self.to_page)
         self.pages_said = ViewPart("html", value="", classes="nbext-note nbext-pages")
         self.back = Button(
             "Previous", lambda: self._ask_from((self.offset - 1) // self.size * self.size)

@@ -38,10 +38,11 @@ class SignUpForm(Form):
             help=PRIVACY,
             width="420px",
             required=True,
+            changed=self._edited,
+            entered=self.send,
         )
-        self.email.changed(self._edited).entered(self.send)
         agree = "I agree that this address is stored for the newsletter."
-        self.consent = InputField(agree, False, width="auto", required=True).changed(self._allow)
+        self.consent = InputField(agree, False, width="auto", required=True, changed=self._allow)
         self.go = Button("Sign up", self.send, classes="nbext-main nbext-signup")
         self.assemble(self.email, self.consent, row(self.go), self.status)
         self._allow()

@@ -197,7 +197,8 @@ class Button(ViewPart):
 class InputField(ViewPart):
     """A text, a choice or a check box with its label, and below it help or what is wrong with it.
 
-    ``label`` and ``help`` are our own words; ``choices`` are pairs of a value and what is shown. More may be given:
+    ``label`` and ``help`` are our own words; ``choices`` are pairs of a value and what is shown. ``changed`` is called
+    after every new value, and ``entered`` when Enter is pressed. More may be given:
     ``help``, ``examples`` that an empty input shows, whether it is ``required``, and the ``shape`` code, of many lines.
     """
 
@@ -208,12 +209,13 @@ class InputField(ViewPart):
         *,
         choices: Iterable[tuple[str, str]] = (),
         width: str = "190px",
+        changed: Task = lambda: None,
+        entered: Task = lambda: None,
         **more: Any,
     ) -> None:
         given = {"label": label, "value": value, "choices": list(choices), "width": width}
         super().__init__("field", error="", **given, **more)
-        self._seen: list[Callable[[], object]] = []
-        self._enter: Callable[[], object] = lambda: None
+        self._changed, self._entered = changed, entered
 
     @property
     def error(self) -> str:
@@ -224,27 +226,16 @@ class InputField(ViewPart):
     def error(self, text: str) -> None:
         self.show(error=visible(text, MAX_MESSAGE))
 
-    def changed(self, seen: Callable[[], object]) -> InputField:
-        """Call ``seen``, too, after every new value; return the field."""
-        self._seen.append(seen)
-        return self
-
-    def entered(self, pressed: Callable[[], object]) -> InputField:
-        """Call ``pressed`` when Enter is pressed in it; return the field."""
-        self._enter = pressed
-        return self
-
     def type(self, value: Any, by: object = None) -> None:
         """Take what was typed or chosen."""
         if value != self.value:
             # Code is laid out anew for the view that typed it, too: there it must not stand for what was typed since.
             self.show(value=value, by=None if self.shown.get("shape") == "code" else by)
-            for seen in self._seen:
-                attempt(seen, self.on_error)
+            attempt(self._changed, self.on_error)
 
     def enter(self) -> None:
         """Take Enter."""
-        attempt(self._enter, self.on_error)
+        attempt(self._entered, self.on_error)
 
     def focus(self) -> None:
         """Move the focus to it, in the views where its form has it."""

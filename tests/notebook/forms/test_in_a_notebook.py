@@ -18,7 +18,7 @@ from nbclient import NotebookClient
 import nbext
 from nbext.core.rules import MAX_LIMIT
 from nbext.errors import UsageError, ValidationError
-from nbext.notebook.forms.builder.hits import hits
+from nbext.notebook.forms.builder.fields import hits
 from nbext.notebook.forms.card import ContractCard
 from tests.notebook.forms.test_forms import soon
 from tests.notebook.kernels import running_kernel
@@ -658,14 +658,18 @@ def test_another_condition_beside_a_line_is_in_a_group_of_both_where_their_surro
 ):
     form = nbext.segment_form({"nft": {"nft": "BAYC"}, "token": {"token": "UNI"}})
     (line,) = (one for one in form.edits.now.root.members if one.key == "nft")
-    form.do({"op": "either", "id": line.id})
-    (other,) = form.lines.shown["opened"]
-    form.do({"op": "set", "id": other, "field": "nft", "value": "MAYC"})
+    sent: list[Any] = []
+    form.lines.tell = sent.append
+
+    def asked_for() -> int:
+        form.do({"op": "either", "id": line.id, "from": "view"})
+        assert sent[-1] == {"to": "view", "op": "goto", "goto": sent[-1]["goto"]}
+        return sent[-1]["goto"]
+
+    form.do({"op": "set", "id": asked_for(), "field": "nft", "value": "MAYC"})
     either = [{"nft": {"nft": name}} for name in ("BAYC", "MAYC")]
     assert form.filters() == {"any": either, "token": {"token": "UNI"}}
-    form.do({"op": "either", "id": line.id})
-    (third,) = form.lines.shown["opened"]
-    form.do({"op": "set", "id": third, "field": "nft", "value": "AZUKI"})
+    form.do({"op": "set", "id": asked_for(), "field": "nft", "value": "AZUKI"})
     either.insert(1, {"nft": {"nft": "AZUKI"}})
     assert form.filters() == {"any": either, "token": {"token": "UNI"}}
     form.background.drop()

@@ -17,7 +17,6 @@ from nbext.notebook import session
 from nbext.notebook.cell.request import SegmentQuery
 from nbext.notebook.forms.builder import fields, filters
 from nbext.notebook.forms.builder.filters import OTHER, SCOPE, Edits, FilterGroup, FilterPart, Tree
-from nbext.notebook.forms.builder.hits import SAVED, hits
 from nbext.notebook.forms.form import Background, Form, Steps, Variable, has_cells, variables
 from nbext.notebook.forms.markup import code_html, frame_html, funnel_html, lines_html, notes_html
 from nbext.notebook.results.progress import how_far
@@ -63,12 +62,10 @@ class SegmentForm(Form):
         self.matched: int | None = None
         self._ran: tuple[Any, str] | None = None
         self._run: BackgroundSegment | None = None
-        self.limit = InputField(
-            "Rows, at most", str(limit or client.settings["limit"]), width="110px"
-        )
-        self.name = Variable("segment")
-        for field in (self.name, self.limit):
-            field.changed(self.publish).entered(self.do_run)
+        most = str(limit or client.settings["limit"])
+        acts: dict[str, Any] = {"changed": self.publish, "entered": self.do_run}
+        self.limit = InputField("Rows, at most", most, width="110px", **acts)
+        self.name = Variable("segment", **acts)
         self.run = Button("Run", self.do_run, classes="nbext-main nbext-run")
         self.result = Markup()
         self.stale = Markup("These rows are of the query before it changed.", "nbext-note")
@@ -80,8 +77,9 @@ class SegmentForm(Form):
         )
         self.lines = ViewPart("lines", self.do, spec=spec, tree={}, counted={}, opened=[])
         self.counting = ViewPart("status", self.wait, text="", running=False)
-        self.json = InputField("The conditions as JSON", shape="code", width="100%")
-        self.json.changed(self._read_json)
+        self.json = InputField(
+            "The conditions as JSON", shape="code", width="100%", changed=self._read_json
+        )
         self.insertion = Button("Insert cell", self.do_insert, classes="nbext-insert")
         shown = (self.counting, self.funnel, self.sample, self.json)
         self.lines.members = (*shown, *[self.insertion] * has_cells())
@@ -217,14 +215,13 @@ class SegmentForm(Form):
             part = FilterGroup("any" if key == "any" else "all", [], negated=key == "not")
         with self.lock:
             self.edits.now.add(part, into)
-            self.lines.show(opened=[part.id])
             self._settle()
         return part
 
     def do_add(self, asked: Asked) -> Goto:
         """Add a condition with its value, a group, or a saved query."""
         key, value, into = str(asked["key"]), asked.get("value"), asked.get("into")
-        if key != SAVED:
+        if key != fields.SAVED:
             return {"goto": self.add(key, value, into).id}
         # As a group; to a form without conditions as it is.
         here, now, name = session.current_session(), self.edits.now, str(value)
@@ -293,7 +290,6 @@ class SegmentForm(Form):
             group.members.insert(place + 1, other)
         else:
             group.members[place] = FilterGroup("any", [part, other])
-        self.lines.show(opened=[other.id])
         return {"goto": other.id}
 
     def do_remove(self, asked: Asked) -> Goto:
@@ -367,7 +363,9 @@ class SegmentForm(Form):
         def search() -> Steps:
             try:
                 found = yield lambda: [
-                    one for kind in kinds for one in hits(self.client, kind, term, chain, orders)
+                    one
+                    for kind in kinds
+                    for one in fields.hits(self.client, kind, term, chain, orders)
                 ]
                 self.lines.answer(asked, found=found)
             except NbextError as error:

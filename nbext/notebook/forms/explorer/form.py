@@ -1,29 +1,35 @@
-"""The explorer: a whole table, sorted, filtered and summed up here; and a chart whose marks each open in one."""
+"""A whole table: sorted, filtered and summed up here, or by a page that does so offline; a chart that opens such."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import base64
+import hashlib
+import json
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
 from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from nbext.analysis.charts import Chart
-from nbext.analysis.segments import SCOPE, Segment
+from nbext.analysis.charts import Chart, drawn_width
+from nbext.analysis.segments import SCOPE, Result, Segment
 from nbext.client.frames import label_names
+from nbext.client.writer import target_of
 from nbext.core.addresses import looks_like_address
 from nbext.core.provenance import Provenance
-from nbext.core.untrusted_text import visible
-from nbext.errors import UsageError
+from nbext.core.untrusted_text import html, visible
+from nbext.errors import NbextError, UsageError
 from nbext.notebook.forms.builder.filters import cell_text
+from nbext.notebook.forms.distribution import holding
 from nbext.notebook.forms.explorer.columns import TableColumn, columns_of
-from nbext.notebook.forms.explorer.page import write_page
 from nbext.notebook.forms.form import Form, Steps, Variable, has_cells, variables
-from nbext.notebook.forms.markup import code_html, facts_html
+from nbext.notebook.forms.markup import code_html, facts_html, facts_of
 from nbext.notebook.results.numbers import rows_in_words, size_in_words
 from nbext.notebook.results.tables import as_text, rows_html
-from nbext.notebook.views.view import Asked, Box, Button, Markup, ViewPart, row
+from nbext.notebook.views.view import STYLE, Asked, Box, Button, Markup, ViewPart, row, script_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -40,27 +46,31 @@ _SIDES = {"min": "after", "max": "before"}
 _SEARCH = -1
 # What one message holds at most.
 _MOST_ROWS = 1_000
+_MODULES = ("dom.js", "numbers.js", "histogram.js", "source.js", "table.js", "page.js")
+# No address that a page or a name in it could ask: its one script and style by their hashes, pictures inside.
+_POLICY = (
+    "default-src 'none'; script-src 'sha256-{script}'; style-src 'sha256-{style}'; img-src data:; "
+    "base-uri 'none'; form-action 'none'"
+)
 
 
 def _condition(column: TableColumn, bounds: Mapping[str, str]) -> dict[str, Any] | None:
     """Return the condition that asks for a filter of a column; None where there is no such one."""
     about = column.about
-    chain = {"chain": about["chain"]} if about.get("chain") else {}
     if column.kind == "address":
         address = bounds.get("text", "").lstrip("=").strip().lower()
         is_wallet = column.name == "address" and looks_like_address(address)
         return {"wallet": {"in": [address]}} if is_wallet else None
-    if column.name in _FACTS and chain and not about.get("address"):
-        return {"activity": {_FACTS[column.name]: _within(column, bounds, int), **chain}}
+    if column.name in _FACTS and about.get("chain") and not about.get("address"):
+        fact = _FACTS[column.name]
+        return {"activity": {fact: _within(column, bounds, int), "chain": about["chain"]}}
     if not about.get("address") or column.kind != "number" or about.get("unit") == "share":
         return None
     # A wallet that holds none is a row with 0 here; without a lower bound the condition would leave it out.
     if about.get("unit") is None:
-        count = {"min": 0, **_within(column, bounds, int)}
-        return {"nft": {"nft": about["address"], **chain, "count": count}}
+        return holding("nft", about, count={"min": 0, **_within(column, bounds, int)})
     unit = {"unit": "raw"} if about["unit"] == "raw" and not column.has_unit else {}
-    balance = {"min": "0", **_within(column, bounds, str)}
-    return {"token": {"token": about["address"], **chain, "balance": balance, **unit}}
+    return holding("token", about, balance={"min": "0", **_within(column, bounds, str)}, **unit)
 
 
 def _within(
@@ -317,3 +327,59 @@ class LiveChart(Form):
 
     def _snapshot_bundle(self) -> tuple[dict[str, Any], dict[str, Any]]:
         return self.chart._repr_mimebundle_()
+
+
+def write_page(
+    table: pd.DataFrame, path: str, *, title: str | None = None, overwrite: bool = False
+) -> None:
+    """Write the page of a table into a file, whole or not at all; its title is by default the file's name."""
+    target = target_of(path, overwrite=overwrite, endings=(".html",), option="path")
+    columns = [one.described() | one.values() for one in columns_of(table, "page")]
+    held = json.dumps({"columns": columns, "total": len(table)}, ensure_ascii=False).encode()
+    # Digits of amounts and addresses hardly ever repeat: searching for that by itself makes them a tenth longer.
+    deflate = zlib.compressobj(9, strategy=zlib.Z_FILTERED)
+    # In base 85, which takes 1.25 letters for a byte; a script's text must have no comment of HTML in it.
+    letters = base64.b85encode(deflate.compress(held) + deflate.flush())
+    data = letters.replace(b"<", b",").decode()
+    script, style = script_of(*_MODULES), STYLE
+    policy = _POLICY.format(script=_digest(script), style=_digest(style))
+    words = html(title or target.path.stem)
+    text = (
+        f'<!doctype html><html lang="en"><head><meta charset="utf-8">'
+        f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
+        f'<meta name="viewport" content="width=device-width"><title>{words}</title><style>{style}</style></head>'
+        f'<body><main class="nbext-box nbext-form nbext-page"><h1>{words}</h1>{"".join(_about(table))}'
+        f'<div id="nbext-table" role="status">Unpacking {html(size_in_words(table))} ...</div></main>'
+        f'<script type="application/octet-stream" id="nbext-data" data-name="{html(target.path.stem, None)}.csv">'
+        f"{data}</script>"
+        f'<script type="module">{script}</script></body></html>\n'
+    )
+    with target.opened() as file:
+        file.write(text.encode())
+
+
+def _digest(text: str) -> str:
+    return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+
+
+def _about(table: pd.DataFrame) -> Iterator[str]:
+    """Yield what was asked and when, and the chart where the table has one."""
+    known = Provenance.of(table)
+    written = f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC by nbext"
+    yield facts_html([*facts_of(table), ("Written", written)])
+    asked: Any = known.filters or list(known.segments)
+    if asked:
+        shown = {"operator": known.operator, "filters": asked} if known.filters else asked
+        text = json.dumps(shown, indent=1, ensure_ascii=False)
+        yield f"<details><summary>What was asked</summary>{code_html(text)}</details>"
+    if isinstance(table, Result):
+        try:
+            chart = table.chart()
+            # No SVG: the letters of another machine are wider than its picture.
+            picture = chart.picture()
+        except NbextError as error:
+            yield f"<p>The chart is not part of this page: {html(error, None)}</p>"
+        else:
+            source = f"data:image/png;base64,{base64.b64encode(picture).decode()}"
+            width = drawn_width(picture)
+            yield f'<img alt="{html(chart.words, None)}" width="{width}" src="{source}">'
