@@ -163,8 +163,6 @@ class Scheduler:
         # What that thread waits for: a new segment, one that only stores its result, one that ends.
         self._changed = threading.Condition()
         self._news = True
-        # Whether the last look left out what its key may not run now: only then does an end make it worth another.
-        self._held = False
         # Whether the registry may have segments as running here that nobody runs.
         self._in_doubt = False
         # Set when a segment has ended here; when nothing refers to its answer, or to that of a request, any more.
@@ -198,6 +196,12 @@ class Scheduler:
         """Return the job that runs that segment here, or was asked for here, or None."""
         with self._changed:
             return self._jobs.get(segment_id)
+
+    def is_ending(self, segment: SegmentRecord) -> bool:
+        """Whether a segment is being cancelled, here or elsewhere, and may still run."""
+        job = self.find(segment.id)
+        asked = job is not None and job.cancel.asked.is_set()
+        return asked or (segment.cancel > 0 and not segment.finished)
 
     @contextlib.contextmanager
     def entering(self, job: SegmentJob) -> Iterator[SegmentJob]:
@@ -234,7 +238,7 @@ class Scheduler:
         """Note that a job has its answer and only stores it: the next may ask the engine."""
         with self._changed:
             job.state = "stores"
-            self._news |= self._held or self._in_doubt
+            self._news = True
             self._changed.notify_all()
 
     def _work(self) -> None:
@@ -257,8 +261,8 @@ class Scheduler:
                 if self._has_room() and not self.stopping:
                     self._news = False
                     asking = self._in("asks")
-                    self._held = len(asking) >= self._limits.workers
-                    return {job.segment.key_id for job in asking} if self._held else ()
+                    full = len(asking) >= self._limits.workers
+                    return {job.segment.key_id for job in asking} if full else ()
         return None
 
     def _has_room(self) -> bool:
@@ -378,7 +382,7 @@ class Scheduler:
             if lease is None or self._lease.is_alive(lease):
                 continue
             # One that was to be cancelled is, however often it was begun.
-            if segment.attempts > 1 and not self._store.unsettled([segment.id]):
+            if segment.attempts > 1 and not segment.cancel:
                 # One more would take down whoever runs it next, and all that runs beside it.
                 self._store.end(segment.id, lease, "failed", _TWICE)
             elif self._store.requeue(segment.id, lease, killed=True):

@@ -37,11 +37,12 @@ from nbext.service.segments.store import (
     ResultFile,
     SegmentRecord,
     SegmentStore,
-    idempotency_key_of,
 )
 
 # Reading a result notes its use at most once an hour: else each read would wait for the disk.
 _TOUCH_SECONDS = 3600.0
+# How often a segment is looked at that is being cancelled, and every how many seconds.
+_LOOKS, _LOOK = 250, 0.02
 
 
 @dataclass(frozen=True)
@@ -106,9 +107,8 @@ class SegmentService:
         self, name: str, key: Key, body: Mapping[str, Any]
     ) -> tuple[IdempotencyKey, Executed | None]:
         """Return the Idempotency-Key of a call, and the segment that a call with the same one made before."""
-        claim = idempotency_key_of(name, key, body)
-        claim = replace(claim, segment=self.store.claimed(claim))
-        former = self._current(claim.segment) if claim.segment else None
+        claim = self.store.claim(name, key, body)
+        former = self._settled(claim.segment) if claim.segment else None
         # A call that was cut off left no result: its repeat runs anew.
         if former is None or former.status in ("cancelled", "expired"):
             return claim, None
@@ -141,7 +141,7 @@ class SegmentService:
             **{name: body[name] for name in ("filters", "profile", "since") if name in body},
         }
         segment_id = own_id_of(plan, dataset, key)
-        segment = self._current(segment_id)
+        segment = self._settled(segment_id)
         if segment and segment.status not in WITHOUT_RESULT and claim is None:
             job = self.scheduler.find(segment_id)
         else:
@@ -159,7 +159,7 @@ class SegmentService:
                         for name, one in body["filters"].items()
                         if name != "asOf" or name in plan.canonical["filters"]
                     }
-                    segment, _ = self.store.enqueue(
+                    segment = self.store.enqueue(
                         segment_id,
                         {**request, "filters": filters},
                         self._facts(plan),
@@ -196,6 +196,15 @@ class SegmentService:
             "why": why,
             **({"since": plan.canonical["since"]} if "since" in plan.canonical else {}),
         }
+
+    def _settled(self, segment_id: str) -> SegmentRecord | None:
+        """Return the segment as it is now, or once it is cancelled: that was for whoever had asked before."""
+        for _ in range(_LOOKS):
+            segment = self._current(segment_id)
+            if not (segment and self.scheduler.is_ending(segment)):
+                break
+            time.sleep(_LOOK)
+        return segment
 
     def read(self, segment_id: str, key: Key | None, *, whole: bool = False) -> SegmentRecord:
         """Return the segment as it is now; the problem is 404 where there is none that the key may see, or any at all.

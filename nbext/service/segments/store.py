@@ -12,7 +12,7 @@ import json
 import re
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from nbext.core.strict_json import canonical_json, to_json
@@ -46,16 +46,6 @@ class IdempotencyKey:
 
 class ClaimedMeanwhile(Exception):
     """Another call with the same Idempotency-Key made another segment, after this one had looked for it."""
-
-
-def idempotency_key_of(header: str, key: Key, body: Mapping[str, Any]) -> IdempotencyKey:
-    """Return what a request's header names, or the problem 400 where it is unusable."""
-    if not _CLAIM_NAME.match(header):
-        raise Problem(
-            "bad-header",
-            f"{IDEMPOTENCY_HEADER} is 1 to 255 printable ASCII characters without spaces.",
-        )
-    return IdempotencyKey(key.id, header, hashlib.sha256(canonical_json(body)).hexdigest())
 
 
 @dataclass(frozen=True)
@@ -92,8 +82,9 @@ class SegmentRecord:
     key_id: str
     # Only that key and those with the scope admin see it.
     private: bool
-    # How many services began to run it and did not end in order.
+    # How many services began to run it and did not end in order; whether somebody asked to cancel the last one's run.
     attempts: int
+    cancel: int
 
     @property
     def finished(self) -> bool:
@@ -106,7 +97,7 @@ class SegmentRecord:
 
 
 _GET = "SELECT * FROM segments WHERE id = :id"
-_UNFINISHED = "status IN ('queued', 'running')"
+_UNFINISHED = f"status IN {UNFINISHED}"
 # What a segment takes without a result.
 _TEXTS = "length(request) + length(facts)"
 # Of the service that runs it.
@@ -258,19 +249,14 @@ class SegmentStore:
         most: int | None = None,
         claim: IdempotencyKey | None = None,
         lost: ResultFile | None = None,
-    ) -> tuple[SegmentRecord, bool]:
-        """Queue a segment for a key, unless it is there, running or completed; it has ``most`` wallets, if known.
+    ) -> SegmentRecord:
+        """Queue a segment for a key, unless it is there, and return it; it has ``most`` wallets, if known.
 
         One that failed, expired or was cancelled, or whose result is ``lost``, starts anew. ``claim`` is stored in the
         same transaction: after a crash a repeat finds both or neither; ClaimedMeanwhile where it is another segment's
         by now. The problem is 503 where the queue of all
         services is full, or all that may be stored is reserved; 429 where the key's share of the queue is full, 507
         where that of the disk is.
-
-        Returns
-        -------
-        tuple
-            The segment as it is now, and whether it begins now.
         """
         now, asked, said = time.time(), _text(request), _text(facts)
         # A count needs no rows and is quick.
@@ -292,12 +278,11 @@ class SegmentStore:
                     raise Problem("quota", detail)
                 db.change(_CLAIM, **{**vars(claim), "segment": segment_id, "now": now})
             rows = db.rows(_GET, id=segment_id)
-            begins = (
+            if (
                 not rows
                 or rows[0].status in WITHOUT_RESULT
                 or (lost is not None and rows[0].file == lost.file)
-            )
-            if begins:
+            ):
                 new = {
                     "id": segment_id,
                     "status": "queued",
@@ -315,11 +300,20 @@ class SegmentStore:
                 if rows:
                     db.change("DELETE FROM segments WHERE id = :id", id=segment_id)
                 rows = db.rows(f"{insert_into('segments', new)} RETURNING *", **new)
-        return _segment(rows[0]), begins
+        return _segment(rows[0])
 
-    def claimed(self, claim: IdempotencyKey) -> str | None:
-        """Return the id of the segment that this claim made, or None where it is new; 422 where the body differs."""
-        return _claimed(self._database, claim)
+    def claim(self, header: str, key: Key, body: Mapping[str, Any]) -> IdempotencyKey:
+        """Return what a request's header names, with the segment of a call before, if there was one.
+
+        The problem is 400 where it is unusable, 422 where the body was another.
+        """
+        if not _CLAIM_NAME.match(header):
+            raise Problem(
+                "bad-header",
+                f"{IDEMPOTENCY_HEADER} is 1 to 255 printable ASCII characters without spaces.",
+            )
+        claim = IdempotencyKey(key.id, header, hashlib.sha256(canonical_json(body)).hexdigest())
+        return replace(claim, segment=_claimed(self._database, claim))
 
     def forget_old_claims(self) -> None:
         """Delete the claims that are older than 24 hours."""
@@ -378,11 +372,11 @@ class SegmentStore:
 
     def end(
         self, segment_id: str, lease: str, status: Status, error: Mapping[str, Any] | None
-    ) -> bool:
+    ) -> None:
         """Mark an unfinished segment of this service as failed or cancelled."""
         this = f"UPDATE segments SET status = :status, lease = NULL, {_ENDED} WHERE {_OWN}"
         values = {"error": error and _text(error), "now": time.time()}
-        return self._database.change(this, status=status, id=segment_id, lease=lease, **values) > 0
+        self._database.change(this, status=status, id=segment_id, lease=lease, **values)
 
     def requeue(self, segment_id: str, lease: str, *, killed: bool) -> bool:
         """Put an unfinished segment back, for the next service to run; end one that was to be cancelled.

@@ -15,7 +15,7 @@ from nbext.service.accounts.keys import Key, Rates
 from nbext.service.limits import Limits, Policy
 from nbext.service.problems import Problem
 from nbext.service.segments.results import ResultFile
-from nbext.service.segments.store import WITHOUT_RESULT, SegmentStore, idempotency_key_of
+from nbext.service.segments.store import WITHOUT_RESULT, SegmentRecord, SegmentStore
 
 DATA = "a-fingerprint"
 WHY = {"code": "cancelled", "detail": "why"}
@@ -29,10 +29,10 @@ def store(registry) -> Iterator[SegmentStore]:
 
 def enter(
     store: SegmentStore, name: str, key: str, *, limit: int = 10, limits: Limits | None = None
-) -> bool:
+) -> SegmentRecord:
     return store.enqueue(
         name, {"limit": limit}, {}, DATA, key=Key(key, key), limits=limits or Limits()
-    )[1]
+    )
 
 
 def order(store: SegmentStore, **options) -> list[str]:
@@ -98,7 +98,7 @@ def test_bounds_hold_for_all_services_together(registry, store):
 def test_one_segment_is_entered_and_taken_once_by_however_many_services(registry, store):
     with contextlib.closing(Database(registry)) as another, ThreadPoolExecutor(8) as pool:
         stores = [store, SegmentStore(another)] * 8
-        assert sum(pool.map(lambda each: enter(each, "one", "a"), stores)) == 1
+        assert len(set(pool.map(lambda each: enter(each, "one", "a").created_at, stores))) == 1
         taken = list(
             pool.map(
                 lambda numbered: numbered[1].start(f"lease {numbered[0]}", [DATA]),
@@ -109,19 +109,20 @@ def test_one_segment_is_entered_and_taken_once_by_however_many_services(registry
 
 
 def test_a_claim_is_one_segment_in_however_many_services(registry, store):
-    claim = idempotency_key_of("again", Key("a", "a"), {"limit": 1})
+    claim = store.claim("again", Key("a", "a"), {"limit": 1})
     with contextlib.closing(Database(registry)) as another, ThreadPoolExecutor(8) as pool:
         stores = [store, SegmentStore(another)] * 4
 
-        def ask(each: SegmentStore) -> bool:
+        def ask(each: SegmentStore) -> float:
             return each.enqueue(
                 "one", {"limit": 1}, {}, DATA, key=Key("a", "a"), limits=Limits(), claim=claim
-            )[1]
+            ).created_at
 
-        assert sum(pool.map(ask, stores)) == 1
-        assert {each.claimed(claim) for each in stores} == {"one"}
+        assert len(set(pool.map(ask, stores))) == 1
+        again = [each.claim("again", Key("a", "a"), {"limit": 1}) for each in stores]
+        assert {each.segment for each in again} == {"one"}
     with pytest.raises(Problem, match="another body"):
-        store.claimed(idempotency_key_of("again", Key("a", "a"), {"limit": 2}))
+        store.claim("again", Key("a", "a"), {"limit": 2})
 
 
 def test_deaths_are_counted_and_orderly_ends_are_not(store):
@@ -142,7 +143,7 @@ def test_a_segment_that_waits_is_cancelled_by_any_service_and_one_that_runs_by_i
     assert [store.cancel(name) for name in ("waits", "runs", "none")] == [True, True, False]
     assert (store.get("waits").status, store.get("runs").status) == ("cancelled", "running")
     assert sorted(store.unsettled(["waits", "runs", "none"])) == [("runs", True), ("waits", False)]
-    assert store.end("runs", "a-lease", "cancelled", WHY)
+    store.end("runs", "a-lease", "cancelled", WHY)
     assert not store.cancel("runs")
 
 
@@ -172,9 +173,9 @@ def test_a_result_is_completed_by_the_service_that_runs_it(store):
         [{"n": "1"}],
         done["result"],
     )
-    assert not enter(store, "one", "b"), "it is there"
+    assert enter(store, "one", "b") == found, "it is there"
     assert (store.expire([file], WHY), store.expire([file], WHY)) == ({"one": "f.arrow"}, {})
-    assert enter(store, "one", "b"), "it is made anew"
+    enter(store, "one", "b")  # it is made anew
     assert (store.get("one").status, store.get("one").key_id, store.get("one").error) == (
         "queued",
         "b",
@@ -195,11 +196,11 @@ def test_a_key_whose_results_take_too_much_room_is_told_so_and_others_are_not(st
     with pytest.raises(Problem) as caught:
         enter(store, "more", "full")
     assert (caught.value.code, caught.value.status) == ("quota", 507)
-    assert not enter(store, "0", "full"), "what is there is found"
-    assert enter(store, "more", "owner")
-    assert enter(store, "other", "other")
+    assert enter(store, "0", "full").status == "completed", "what is there is found"
+    enter(store, "more", "owner")
+    enter(store, "other", "other")
     store.expire([ResultFile("0.arrow", 84, "hash")], WHY)
-    assert enter(store, "room", "full")
+    enter(store, "room", "full")
     # Its request has 28 bytes, and 440 are reserved for its ten rows.
     store._database.set_policy(Policy(key_bytes=468))
     with pytest.raises(Problem, match="take 468 bytes, and may take 468"):
@@ -211,9 +212,7 @@ def test_no_more_room_is_reserved_than_the_largest_answer_takes(store):
     facts, key = {"columns": ["address", *["balance"] * 400]}, Key("a", "a")
     for number in range(2):
         # A million rows of 401 columns are refused when they are counted: 249,376 are the most, of 8,064 bytes.
-        assert store.enqueue(
-            f"{number}", {"limit": 1_000_000}, facts, DATA, key=key, limits=Limits()
-        )[1]
+        store.enqueue(f"{number}", {"limit": 1_000_000}, facts, DATA, key=key, limits=Limits())
     with pytest.raises(Problem, match=r"take 4,021,9\d\d,\d{3} bytes"):
         store.enqueue("third", {"limit": 1}, facts, DATA, key=key, limits=Limits())
 
@@ -224,7 +223,8 @@ def test_room_is_reserved_for_accepted_segments_and_settled_when_they_end(store)
 
     def accepted(name: str, limit: int = 500) -> bool:
         with contextlib.suppress(Problem):
-            return store.enqueue(name, {"limit": limit}, facts, DATA, key=key, limits=Limits())[1]
+            store.enqueue(name, {"limit": limit}, facts, DATA, key=key, limits=Limits())
+            return True
         return False
 
     # 500 rows of two columns may take 42,000 bytes.
@@ -248,9 +248,8 @@ def test_room_is_reserved_of_what_all_keys_may_store_together_and_no_more_than_h
     def accepted(name: str, **options: int) -> bool:
         with contextlib.suppress(Problem):
             key, limits = Key(name, name), Limits()
-            return store.enqueue(
-                name, {"limit": 500}, facts, DATA, key=key, limits=limits, **options
-            )[1]
+            store.enqueue(name, {"limit": 500}, facts, DATA, key=key, limits=limits, **options)
+            return True
         return False
 
     # 500 rows of two columns may take 42,000 bytes: each of these is of another key.
@@ -267,19 +266,18 @@ def test_a_keys_idempotency_keys_of_a_day_are_bounded(store, monkeypatch):
     monkeypatch.setattr("nbext.service.segments.store._MOST_CLAIMS", 3)
     told = []
     for number in range(5):
-        claim = idempotency_key_of(f"{number}", Key("a", "a"), {})
+        claim = store.claim(f"{number}", Key("a", "a"), {})
         with contextlib.suppress(Problem):
             store.enqueue(
                 "one", {"limit": 0}, {}, DATA, key=Key("a", "a"), limits=Limits(), claim=claim
             )
             told.append(number)
     assert told == [0, 1, 2]
-    again = idempotency_key_of("0", Key("a", "a"), {})
-    assert store.claimed(again) == "one"
+    assert store.claim("0", Key("a", "a"), {}).segment == "one"
 
 
 def test_claims_are_forgotten_when_they_are_a_day_old_and_not_before(store, monkeypatch):
-    claim, now = idempotency_key_of("again", Key("a", "a"), {}), time.time
+    claim, now = store.claim("again", Key("a", "a"), {}), time.time
     store.enqueue("one", {"limit": 0}, {}, DATA, key=Key("a", "a"), limits=Limits(), claim=claim)
     for hours, found in ((23.9, 1), (24.1, 0)):
         monkeypatch.setattr(time, "time", lambda hours=hours: now() + hours * 3600)

@@ -147,9 +147,10 @@ def test_one_key_may_not_fill_the_queue(data_dir, tmp_path):
         running.stop()
 
 
-def hang_up(service: Running, *, after: threading.Semaphore) -> None:
+def hang_up(service: Running, *, after: threading.Semaphore, headers: str = "") -> None:
     raw = json.dumps(body(7)).encode()
-    head = f"POST /v1/segment/execute HTTP/1.1\r\nHost: localhost\r\nx-api-key: {KEY}\r\nContent-Length: {len(raw)}\r\n"
+    head = f"POST /v1/segment/execute HTTP/1.1\r\nHost: localhost\r\nx-api-key: {KEY}\r\n"
+    head += f"Content-Length: {len(raw)}\r\n{headers}"
     with socket.create_connection((service.host, service.port), timeout=10) as caller:
         caller.sendall(f"{head}Content-Type: application/json\r\n\r\n".encode() + raw)
         assert after.acquire(timeout=10)
@@ -166,6 +167,57 @@ def test_a_segment_nobody_waits_for_any_more_is_cancelled(slow):
     hang_up(slow, after=slow.dataset.asked)
     cancelled = "SELECT id FROM segments WHERE status = 'cancelled'"
     eventually(lambda: slow.container.database.rows(cancelled))
+
+
+@dataclass(eq=False)
+class Reluctant(Slow):
+    """Its questions stop only when they may, however long ago they were asked to."""
+
+    stop: threading.Event = field(default_factory=threading.Event)
+
+    def ask(self, question: Question, *, limit: int, cancel: Cancel | None = None) -> QueryResult:
+        self.asked.release()
+        while not self.go.wait(0.01):
+            if cancel and cancel.asked.is_set() and self.stop.is_set():
+                raise QueryCancelled("cancelled")
+        return self.real.ask(question, limit=limit, cancel=cancel)
+
+
+@pytest.mark.parametrize("how", ["hang up", "hang up and repeat", "cancel", "cancel elsewhere"])
+def test_who_asks_for_a_segment_that_is_just_being_cancelled_asks_for_another_run(
+    data_dir, tmp_path, how
+):
+    dataset = Reluctant(open_dataset(data_dir))
+    one = Running(data_dir, tmp_path, Limits(cancel_seconds=0.1), dataset=dataset)
+    other = None
+    try:
+        headers = {"Idempotency-Key": "again"} if how == "hang up and repeat" else {}
+        if how.startswith("cancel"):
+            path = f"/v1/segment/{begin(one, 7).json()['id']}"
+            assert dataset.asked.acquire(timeout=10)
+            if how == "cancel elsewhere":
+                same = Reluctant(open_dataset(data_dir), dataset.go, dataset.asked, dataset.stop)
+                other = Running(data_dir, tmp_path, Limits(cancel_seconds=0.1), dataset=same)
+            assert (other or one).delete(path).status_code == 202
+        else:
+            lines = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
+            hang_up(one, after=dataset.asked, headers=lines)
+            jobs = one.container.segments.scheduler._jobs
+            eventually(lambda: [job.cancel.asked.is_set() for job in jobs.values()] == [True])
+        with ThreadPoolExecutor(1) as pool:
+            again = pool.submit((other or one).post, wire.EXECUTE, body(7), headers=headers)
+            time.sleep(0.5)
+            dataset.stop.set()
+            assert dataset.asked.acquire(timeout=10), "it runs anew"
+            dataset.go.set()
+            answer = again.result(timeout=20)
+        assert (answer.status_code, answer.json()["status"]) == (200, "completed")
+        assert "Idempotency-Replayed" not in answer.headers
+    finally:
+        dataset.go.set(), dataset.stop.set()
+        one.stop()
+        if other:
+            other.stop()
 
 
 def test_a_segment_whose_id_was_told_outlives_its_callers(slow):
