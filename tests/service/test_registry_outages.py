@@ -7,12 +7,15 @@ import os
 import signal
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import requests
 
 from nbext.core.locks import ProcessLock
 from nbext.engine.open import open_dataset
+from nbext.errors import StorageError
+from nbext.service.accounts.database import Database
 from tests.service import postgres
 from tests.service.conftest import Running
 from tests.service.process import serve
@@ -48,6 +51,39 @@ def test_a_segment_whose_end_cannot_be_noted_goes_back_and_is_run_again(data_dir
     finally:
         dataset.go.set()
         service.stop()
+
+
+def test_a_registry_that_is_moved_away_while_it_is_used_is_not_made_anew_and_loses_nothing(
+    tmp_path,
+):
+    registry = tmp_path / "service" / "registry.sqlite"
+    away = registry.with_name("away.sqlite")
+    with serve(tmp_path, key="a-key-of-the-tests") as process:
+
+        def ask(number: int) -> requests.Response:
+            headers = {"x-api-key": process.key}
+            execute = f"{process.url}/v1/segment/execute"
+            return requests.post(execute, json=body(number), headers=headers, timeout=60)
+
+        acknowledged = [ask(1).json()["id"]]
+        registry.rename(away)
+        # Some with a connection that was open before, and many that need a new one.
+        with ThreadPoolExecutor(16) as pool:
+            for answer in pool.map(ask, range(2, 40)):
+                if answer.status_code == 200:
+                    acknowledged.append(answer.json()["id"])
+                else:
+                    assert (answer.status_code, answer.json()["code"]) == (503, "registry")
+        assert not registry.exists()
+        process.end(signal.SIGKILL)
+    # Its last changes are in the log beside it, which a new one in its place would have deleted.
+    with pytest.raises(StorageError, match="-wal, which has its last changes"):
+        Database(registry)
+    away.rename(registry)
+    with serve(tmp_path, key="a-key-of-the-tests") as process:
+        for segment in acknowledged:
+            answer = process.session.get(f"{process.url}/v1/segment/{segment}", timeout=60)
+            assert (answer.status_code, answer.json()["status"]) == (200, "completed")
 
 
 def test_a_lock_is_held_before_it_has_its_name_and_is_its_owners_alone(tmp_path):

@@ -182,13 +182,28 @@ class _File:
     # What a cursor that fetches a few rows at a time is made with.
     stream: tuple[str, ...] = ()
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, make: bool) -> None:
         self.name, self.path = path.name, path
-        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        if make and not path.exists():
+            log = path.with_name(f"{path.name}-wal")
+            if log.exists():
+                raise StorageError(
+                    f"{path} is missing, and {log.name}, which has its last changes, is there. Bring it back; to begin"
+                    " anew, move its folder away."
+                )
+            path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            path.touch(0o600)
 
     def connect(self) -> Any:
+        # mode=rw: of a file that was moved away SQLite would make another, and delete the changes in the log beside it.
         # None: else Python's module begins transactions by rules of its own. Threads use a connection in turn.
-        db = sqlite3.connect(self.path, timeout=15, isolation_level=None, check_same_thread=False)
+        db = sqlite3.connect(
+            f"{self.path.absolute().as_uri()}?mode=rw",
+            uri=True,
+            timeout=15,
+            isolation_level=None,
+            check_same_thread=False,
+        )
         try:
             db.cursor().execute("PRAGMA journal_mode = WAL")
             self.path.chmod(0o600)
@@ -375,7 +390,7 @@ class Database:
         self, place: Path | str, *, make: bool = True, policy: Policy | None = None
     ) -> None:
         if isinstance(place, Path):
-            self._place: _File | _Server = _File(place)
+            self._place: _File | _Server = _File(place, make)
         # No part of the URL is repeated: it may hold a password.
         elif place.startswith(("postgresql://", "postgres://")):
             self._place = _Server(place)
@@ -442,12 +457,6 @@ class Database:
         self.learn()
 
     @contextlib.contextmanager
-    def read(self) -> Iterator[Lent]:
-        """Lend a connection; each statement sees what was committed before it."""
-        with self._mapped(), self._lent() as db:
-            yield db
-
-    @contextlib.contextmanager
     def write(self, *, alone: bool = False, lasting: bool = True) -> Iterator[Lent]:
         """Lend a connection inside a transaction: at the end all of it is on the disk, or none.
 
@@ -461,8 +470,8 @@ class Database:
             yield db
 
     def rows(self, sql: str, **values: Any) -> list[Row]:
-        """Return what a statement finds."""
-        with self.read() as db:
+        """Return what a statement finds; it sees what was committed before it."""
+        with self._mapped(), self._lent() as db:
             return db.rows(sql, **values)
 
     def scalar(self, sql: str, **values: Any) -> Any:

@@ -7,9 +7,9 @@ import math
 import re
 import secrets
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from typing import NamedTuple
+from typing import Any
 
 from nbext.core.untrusted_text import quoted
 from nbext.errors import ConfigError, StorageError, did_you_mean
@@ -228,26 +228,14 @@ def _new_text() -> Secret:
     return Secret("nbx_" + secrets.token_urlsafe(32))
 
 
-class Rate(NamedTuple):
-    """How many requests a key may send in how many seconds."""
-
-    amount: int
-    seconds: int
-
-    @property
-    def part(self) -> int:
-        """How many requests a service takes of it at a time."""
-        return max(1, self.amount // 20)
-
-
-def parse_rate(text: str) -> Rate:
-    """Return the rate of a text such as ``600/minute``, or raise ConfigError."""
+def parse_rate(text: str) -> tuple[int, int]:
+    """Return how many requests in how many seconds a text such as ``600/minute`` allows, or raise ConfigError."""
     found = _RATE.fullmatch(text)
     if not found:
         raise ConfigError(
             f"{quoted(text)} is not a rate. Write 600/minute, 10/second or 20000/day."
         )
-    return Rate(int(found[1]), int(found[2] or 1) * _RATE_SECONDS[found[3].lower()])
+    return int(found[1]), int(found[2] or 1) * _RATE_SECONDS[found[3].lower()]
 
 
 class Rates:
@@ -262,10 +250,10 @@ class Rates:
         self._database = database
         # By how much the clock is behind that of the service that is ahead of all others, as the registry shows.
         self._behind = 0.0
-        # Key id -> the window that the rest belongs to, and the rest.
+        # Key id -> until when the rest may be spent, and the rest.
         self._left: dict[str, tuple[float, int]] = {}
-        # What this process granted in the window of that time while the registry could not be written.
-        self._unstored: dict[str, tuple[float, int]] = {}
+        # What this process granted while the registry could not be written, as it has that of all.
+        self._unstored: dict[str, tuple[float, int, int]] = {}
 
     def _now(self) -> float:
         """Return the time as a clock shows it that is never set: one that is set back would grant a window again."""
@@ -275,50 +263,54 @@ class Rates:
         """Count one request of what was taken before; False where that is used up. No look into the registry."""
         if key.rate is None:
             return True
-        began = _window(parse_rate(key.rate), self._now())
-        left = _in_window(self._left, key.id, began)
-        if left:
-            self._left[key.id] = (began, left - 1)
-        return left > 0
+        until, left = self._left.get(key.id, (0.0, 0))
+        if not left or until <= self._now():
+            return False
+        self._left[key.id] = (until, left - 1)
+        return True
 
     def take(self, key: Key) -> None:
         """Take more of the key's rate and count one request, or raise the problem 429 with the seconds to wait."""
         rate, now = parse_rate(key.rate or DEFAULT_RATE), self._now()
         try:
-            began, granted = self._granted(key.id, rate, now)
+            # Whoever comes second waits: else two services take the same rest.
+            with self._database.write(alone=True) as db:
+                stored = next(iter(db.rows(_RATE_OF, key=key.id)), None)
+                (began, taken, former), granted = self._counted(stored, rate, now)
+                if granted:
+                    db.change(_TAKE, key=key.id, began=began, taken=taken, former=former)
         except StorageError:
-            began = _window(rate, now)
-            taken = _in_window(self._unstored, key.id, began)
-            granted = min(rate.part, rate.amount - taken)
-            self._unstored[key.id] = (began, taken + granted)
-        if granted < 1:
-            wait = max(1, math.ceil(began + rate.seconds - self._now()))
+            row, granted = self._counted(self._unstored.get(key.id), rate, now)
+            self._unstored[key.id], began = row, row[0]
+        until = began + rate[1]
+        if not granted:
+            wait = max(1, math.ceil(until - self._now()))
             raise Problem(
                 "rate-limit",
                 f"This key may send {key.rate} requests. Try again in {wait} s.",
                 headers={"Retry-After": str(wait)},
             )
         # What another thread took meanwhile is the key's, too.
-        self._left[key.id] = (began, granted - 1 + _in_window(self._left, key.id, began))
+        of, left = self._left.get(key.id, (until, 0))
+        self._left[key.id] = (until, granted - 1 + (left if of == until else 0))
 
-    def _granted(self, key_id: str, rate: Rate, now: float) -> tuple[float, int]:
-        """Store that a part of the rate is taken; return the window that it is of, and how many requests it is."""
-        span, began = rate.seconds, _window(rate, now)
-        # Whoever comes second waits: else two services take the same rest.
-        with self._database.write(alone=True) as db:
-            latest, taken, former = next(iter(db.rows(_RATE_OF, key=key_id)), (began, 0, 0))
-            # Another machine's clock, or one that was set back before this service began: all count in one window.
-            if latest > began:
-                self._behind += latest - now
-                now = began = latest
-            elif latest < began:
-                taken, former = 0, taken if latest == began - span else 0
-            # The part of the window before that is less than a span ago, as if its requests were spread evenly.
-            before = former * (1 - (now - began) / span)
-            granted = min(rate.part, math.floor(rate.amount - before - taken))
-            if granted > 0:
-                db.change(_TAKE, key=key_id, began=began, taken=taken + granted, former=former)
-        return began, granted
+    def _counted(
+        self, row: Any, rate: tuple[int, int], now: float
+    ) -> tuple[tuple[float, int, int], int]:
+        """Return what becomes of a key's row when a part of its rate is taken, and how many requests that part is."""
+        amount, span = rate
+        began = now // span * span
+        latest, taken, former = row or (began, 0, 0)
+        # Another machine's clock, or one that was set back before this service began: all count in one window.
+        if latest > began:
+            self._behind += latest - now
+            now = began = latest
+        elif latest < began:
+            taken, former = 0, taken if latest == began - span else 0
+        # The part of the window before that is less than a span ago, as if its requests were spread evenly.
+        before = former * (1 - (now - began) / span)
+        granted = max(0, min(max(1, amount // 20), math.floor(amount - before - taken)))
+        return (began, taken + granted, former), granted
 
 
 _RATE_OF = "SELECT began, taken, former FROM rates WHERE key_id = :key"
@@ -327,14 +319,3 @@ _TAKE = """
     ON CONFLICT (key_id)
     DO UPDATE SET began = excluded.began, taken = excluded.taken, former = excluded.former
 """
-
-
-def _in_window(counts: Mapping[str, tuple[float, int]], key_id: str, began: float) -> int:
-    """Return what is counted of a key, where that is of the window that began then."""
-    of, count = counts.get(key_id, (began, 0))
-    return count if of == began else 0
-
-
-def _window(rate: Rate, now: float) -> float:
-    """Return when the window of that time began."""
-    return float(now // rate.seconds * rate.seconds)

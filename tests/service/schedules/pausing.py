@@ -25,23 +25,25 @@ class Pausing:
         self._threads = ThreadPoolExecutor(2)
 
     def __enter__(self) -> Pausing:
-        self._former = Database.read, Database.write
-        for name, former in zip(("read", "write"), self._former, strict=True):
-            setattr(Database, name, self._counting(former))
-        return self
+        self._former = Database.rows, Database.write
+        rows, write = self._former
 
-    def __exit__(self, *_: object) -> None:
-        Database.read, Database.write = self._former
-        self._threads.shutdown()
+        def counted(database: Database, sql: str, **values: Any) -> Any:
+            self._step(database)
+            return rows(database, sql, **values)
 
-    def _counting(self, former: Callable[..., Any]) -> Callable[..., Any]:
         @contextmanager
         def counting(database: Database, **options: Any) -> Iterator[Any]:
             self._step(database)
-            with former(database, **options) as lent:
+            with write(database, **options) as lent:
                 yield lent
 
-        return counting
+        Database.rows, Database.write = counted, counting
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        Database.rows, Database.write = self._former
+        self._threads.shutdown()
 
     def _step(self, database: Database) -> None:
         with self._lock:
