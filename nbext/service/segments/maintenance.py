@@ -116,9 +116,12 @@ class Maintenance:
         segments.expire(damaged)
         # Only where the clock has gone on since the last round as it should, anything is too old.
         before, self._epoch = self._epoch, time.time() - time.monotonic()
-        self.trim_results(aged=before is not None and abs(self._epoch - before) < _JUMP)
+        aged = before is not None and abs(self._epoch - before) < _JUMP
+        self.trim_results(aged=aged)
         for name in lease.others():
             lease.is_alive(name)  # deletes the lease of a service that has ended
+        if not aged:
+            return
         since = time.time() - _STRAY_SECONDS
         old = itertools.chain(segments.results.strays(since), segments.lists.strays(since))
         while files := {path.name: path for path in itertools.islice(old, _BATCH)}:

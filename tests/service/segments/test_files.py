@@ -258,9 +258,13 @@ def test_nothing_is_too_old_before_the_clock_has_been_right_for_a_round(running,
     segment = running.execute(body(1))
     now = time.time
     rounds(running)
+    results = running.container.segments.results.folder
+    being_written = results / "0123456789ab0123456789ab.arrow"
+    being_written.touch()
     # A clock that jumped ahead by a year, and is set right before the next round.
     monkeypatch.setattr(time, "time", lambda: now() + 365 * 86_400)
     rounds(running, 1)
+    assert being_written.exists()
     monkeypatch.setattr(time, "time", now)
     rounds(running)
     assert running.get(CSV.format(segment["id"])).status_code == 200
