@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import json
+import socket
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -17,8 +19,9 @@ from fastapi.dependencies.models import Dependant
 from nbext.engine.open import open_dataset
 from nbext.engine.query.answers import Dataset
 from nbext.service.limits import Limits
+from nbext.service.segments import results
 from nbext.service.server import ROUTES
-from tests.service.conftest import HOLDERS, Running
+from tests.service.conftest import HOLDERS, KEY, Running
 from tests.service.segments.test_segments import Slow, body
 
 
@@ -100,6 +103,25 @@ def test_a_small_result_comes_in_one_piece(service):
     for form in ("json", "csv", "arrow"):
         answer = service.get(small["links"][form])
         assert int(answer.headers["Content-Length"]) == len(answer.content)
+
+
+def test_an_export_whose_end_http_1_0_does_not_show_is_refused_there(service, monkeypatch):
+    """As of a proxy of nginx's defaults, which takes a part of it for the whole where this service is killed."""
+    links = service.execute(HOLDERS)["links"]
+
+    def asked(form: str) -> tuple[str, str]:
+        with socket.create_connection((service.host, service.port), timeout=10) as raw:
+            head = f"GET {links[form]} HTTP/1.0\r\nHost: localhost\r\nx-api-key: {KEY}\r\n\r\n"
+            raw.sendall(head.encode())
+            head, _, answer = raw.makefile("rb").read().decode("latin-1").partition("\r\n\r\n")
+        return head.split()[1], answer
+
+    assert asked("csv") == ("200", service.get(links["csv"]).text)
+    monkeypatch.setattr(results, "SMALL", 0)
+    for form in ("json", "csv", "arrow"):
+        status, answer = asked(form)
+        assert (status, json.loads(answer)["code"]) == ("400", "not-http")
+    assert service.get(links["csv"]).status_code == 200
 
 
 @pytest.mark.parametrize(

@@ -25,6 +25,7 @@ from nbext.core.rules import MAX_LIMIT, SEGMENT_ID_PATTERN
 from nbext.core.strict_json import canonical_json
 from nbext.core.uint256 import whole_of
 from nbext.engine.dataset import Cancel
+from nbext.engine.query.set_tree import WalletList
 from nbext.errors import ValidationError
 from nbext.service.bodies import (
     json_answer,
@@ -90,10 +91,9 @@ async def profile_segment(caller: Executor) -> Response:
     sent again with its Idempotency-Key, as of execute.
     """
     body = await read_body(caller, wire.ProfileRequest)
-    base = body.get("base")
-    profile = {"base": base and {**base, "limit": 0}, "least": body.get("least", wire.LEAST)}
-    segment = {name: value for name, value in body.items() if name not in ("base", "least")}
-    return await _executed(caller, {**segment, "limit": 0, "profile": profile})
+    base, least = body.pop("base", None), body.pop("least", wire.LEAST)
+    profile = {"base": base and {**base, "limit": 0}, "least": least}
+    return await _executed(caller, {**body, "limit": 0, "profile": profile})
 
 
 @router.post(wire.CHANGES)
@@ -122,20 +122,19 @@ async def _executed(
     """Run what is asked as a segment; with the Idempotency-Key and body of a call before it is the segment of that."""
     key, container, segments = caller.key, caller.container, caller.segments
     claim, found, known = None, None, None
-    claimed = caller.request.headers.get(wire.IDEMPOTENCY_HEADER)
-    if claimed is not None:
-        claim, found = await container.wait_for(segments.repeated, claimed, key, asked)
+    if (name := caller.request.headers.get(wire.IDEMPOTENCY_HEADER)) is not None:
+        claim, found = await container.wait_for(segments.repeated, name, key, asked)
     if found is None:
         with container.generations.acquire() as data:
             # One that is planned already takes no turn: half of the time of a segment that is stored. A private key's
             # answers are its own, and others' plans are not looked at for it.
             if caller.is_brief and not key.private:
                 known = segments.planned.get(data, {}).get(canonical_json(asked))
-            kept = known.segment if known and not claim else None
             if (
                 known
-                and kept
-                and (await container.wait_for(segments.is_current, kept.result)) is True
+                and (kept := known.segment)
+                and not claim
+                and await container.wait_for(segments.is_current, kept.result)
             ):
                 caller.note("segment.execute", kept.id)
                 return json_answer(known.answer)
@@ -298,8 +297,8 @@ async def store_list(caller: Executor) -> Response:
             await receive(caller, file.write, kind, most, limits.slowest)
         stored = await container.wait_for(container.segments.lists.store, part, caller.key)
     caller.note("list.store", stored.id)
-    answer: wire.StoredList = {"id": stored.id, "wallets": stored.wallets}
-    return json_answer(answer, 201, {"Location": caller.link(wire.LIST.format(id=stored.id))})
+    there = {"Location": caller.link(wire.LIST.format(id=stored.id))}
+    return json_answer(_said_of(stored), 201, there)
 
 
 @router.get(wire.LIST)
@@ -308,8 +307,11 @@ async def read_list(caller: Reader, list_id: _ListId) -> Response:
     found = await caller.container.wait_for(caller.segments.lists.find, list_id, caller.key)
     if found is None:
         raise Problem("not-found", "There is no list with that id.")
-    answer: wire.StoredList = {"id": found.id, "wallets": found.wallets}
-    return json_answer(answer)
+    return json_answer(_said_of(found))
+
+
+def _said_of(stored: WalletList) -> wire.StoredList:
+    return {"id": stored.id, "wallets": stored.wallets}
 
 
 def _export(
@@ -336,6 +338,10 @@ def _export(
     if rows * len(segment.facts["columns"]) <= results.SMALL:
         # Each piece of a stream costs a turn of a thread and a write: a small result goes out at once.
         return Response(b"".join(pieces), media_type=media_type, headers=headers)
+    # There a body ends where its connection does, and a part of one looks whole.
+    if caller.request.scope["http_version"] == "1.0":
+        detail = "HTTP/1.0 does not say where an export ends. Use HTTP/1.1; for nginx, write proxy_http_version 1.1."
+        raise Problem("not-http", detail)
     # Until its last byte is sent; a small one needs no counting.
     caller.held.enter_context(caller.container.exports.taken(caller.key.id))
     return StreamingResponse(pieces, media_type=media_type, headers=headers)
