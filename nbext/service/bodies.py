@@ -166,7 +166,7 @@ def segment_answer(
     elif strict and segment.status != "completed":
         error = segment.error or {"code": "internal", "detail": "The segment has no result."}
         raise Problem(error["code"], error["detail"], headers=headers, segment_id=segment.id)
-    ran = segment.started_at is not None and segment.completed_at is not None
+    began, ended = segment.started_at, segment.completed_at
     answer = {
         "id": segment.id,
         "status": segment.status,
@@ -177,11 +177,9 @@ def segment_answer(
         "preview": segment.preview,
         "links": {"self": own, **{form: f"{own}/{form}" for form in ("json", "csv", "arrow")}},
         "createdAt": iso_ms(segment.created_at) or "",
-        "completedAt": iso_ms(segment.completed_at),
+        "completedAt": iso_ms(ended),
         # A clock that was set back while the segment ran makes a negative time.
-        "durationMs": max(0, round((segment.completed_at - segment.started_at) * 1000))  # type: ignore[operator]
-        if ran
-        else None,
+        "durationMs": max(0, round((ended - began) * 1000)) if began and ended else None,
         "cached": cached,
         "error": segment.error,
         "fingerprint": segment.fingerprint,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import ipaddress
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
@@ -169,28 +169,22 @@ class Container:
                 f"The disk of the data folder has less than {_LEAST_FREE >> 20} MiB free."
             )
 
-        def look_at_the_queue() -> None:
+        @contextlib.contextmanager
+        def reading(name: str, what: str) -> Iterator[None]:
+            try:
+                yield
+            except NbextError as error:
+                self.log.warning("not ready", cause=error, check=name)
+                wrong[name] = f"{what} cannot be read."
+
+        with reading("registry", "The registry"):
             if (queued := self.segments.store.queued()) >= self.limits.queue:
                 wrong["queue"] = (
                     f"The queue is full: {queued} of {self.limits.queue} segments wait."
                 )
-
-        for name, read, what in (
-            ("registry", look_at_the_queue, "The registry cannot be read."),
-            (
-                "data",
-                lambda: [
-                    dataset.catalog.contract(chain.chain_id, ZERO_ADDRESS)
-                    for chain in dataset.about.chains
-                ],
-                "The chain data cannot be read.",
-            ),
-        ):
-            try:
-                read()
-            except NbextError as error:
-                self.log.warning("not ready", cause=error, check=name)
-                wrong[name] = what
+        with reading("data", "The chain data"):
+            for chain in dataset.about.chains:
+                dataset.catalog.contract(chain.chain_id, ZERO_ADDRESS)
         return wrong
 
     def close(self) -> None:

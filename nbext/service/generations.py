@@ -80,21 +80,21 @@ class Generations:
             ):
                 if not self._ending:
                     dataset = self._newer()
-            if dataset is not None:
-                about, before = dataset.about, self.newest.about.fingerprint
-                with self._changing:
-                    self._open[dataset] = 0
-                if about.fingerprint != before:
-                    blocks = {chain_of(one.chain_id).name: one.last_block for one in about.chains}
-                    self._log.info(
-                        "new data is served", fingerprint=about.fingerprint, last_blocks=blocks
-                    )
+            before = self.newest.about
             with self._changing:
+                if dataset is not None:
+                    self._open[dataset] = 0
                 unused = [one for one, lent in [*self._open.items()][:-1] if not lent]
-                for dataset in unused:
-                    del self._open[dataset]
-            for dataset in unused:
-                dataset.close()
+                for one in unused:
+                    del self._open[one]
+            about = self.newest.about
+            if about.fingerprint != before.fingerprint:
+                blocks = {chain_of(one.chain_id).name: one.last_block for one in about.chains}
+                self._log.info(
+                    "new data is served", fingerprint=about.fingerprint, last_blocks=blocks
+                )
+            for one in unused:
+                one.close()
 
     def _watch(self) -> None:
         while not self._ending:

@@ -112,8 +112,8 @@ def _extent(dataset: Dataset, chain: Chain) -> ChainExtent | None:
     found = next((one for one in dataset.about.chains if one.chain_id == chain.id), None)
     if not found and not any(dataset.catalog.symbols(chain.id, nft=nft) for nft in (False, True)):
         names = ", ".join(chain_of(each.chain_id).name for each in dataset.about.chains)
-        covered = names or "no chain"
-        raise Problem("not-found", f"The data does not cover {chain.name}. It covers: {covered}.")
+        covered = f"It covers: {names or 'no chain'}."
+        raise Problem("not-found", f"The data does not cover {chain.name}. {covered}")
     return found
 
 

@@ -1,8 +1,8 @@
-"""What every request passes: `Observe`, which has `Security` admit it. Pure ASGI, for every path, known or not.
+"""What every request passes: `Observe`. Pure ASGI, for every path, known or not.
 
 `Observe` gives each request an id, a line in the log, a count and fixed headers, and every exception of a request ends
-there as a problem: one that nobody expected as ``internal``, never as a traceback on the wire. `Security` checks Host,
-Origin, key and rate before a byte of the body is read. The log is one JSON object a line. No key, e-mail address, path,
+there as a problem: one that nobody expected as ``internal``, never as a traceback on the wire. It checks Host, Origin,
+key and rate before a byte of the body is read. The log is one JSON object a line. No key, e-mail address, path,
 statement or body is ever handed to it: callers pass codes, ids and times.
 """
 
@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from functools import partialmethod
 from http import HTTPMethod
 from traceback import walk_tb
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 from prometheus_client import (
     CONTENT_TYPE_LATEST,
@@ -54,8 +54,11 @@ from nbext.core.wire import (
 from nbext.engine.dataset import DataAbout
 from nbext.errors import NbextError, StorageError
 from nbext.service.accounts.database import Database
-from nbext.service.accounts.keys import Key, KeyRing, Rates
+from nbext.service.accounts.keys import Key
 from nbext.service.problems import Problem, answer_problem, stopping
+
+if TYPE_CHECKING:
+    from nbext.service.container import Container
 
 METRICS_TYPE = CONTENT_TYPE_LATEST
 _SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
@@ -84,13 +87,14 @@ LOOPBACK_HOSTS = ("127.0.0.1", "localhost", "::1")
 
 @dataclass
 class Observe:
-    """Watches every request from its first byte to the last of its answer; only one that is admitted goes on."""
+    """Watches every request from its first byte to the last of its answer; only one that is admitted goes on.
+
+    ``hosts`` are in lower case.
+    """
 
     app: ASGIApp
-    security: Security
-    events: Log
-    metrics: Metrics
-    fingerprint: Callable[[], str]
+    container: Container
+    hosts: Collection[str]
     root_path: str
 
     def __post_init__(self) -> None:
@@ -103,7 +107,7 @@ class Observe:
             await self.app(scope, receive, send)
             return
         request_id, began = f"{self._name}{next(self._number):08x}", time.perf_counter()
-        status, sent = None, 0
+        status, sent, events = None, 0, self.container.log
         scope["nbext.request_id"] = request_id
         # What the request takes of this process's shares, until its answer is sent.
         held = scope["nbext.held"] = contextlib.ExitStack()
@@ -118,14 +122,15 @@ class Observe:
                 headers.raw.extend(_FIXED)
                 headers.append(REQUEST_ID_HEADER, request_id)
                 if scope.get("nbext.key"):
-                    headers.append(DATA_HEADER, self.fingerprint())
+                    served = self.container.generations.newest.about
+                    headers.append(DATA_HEADER, served.fingerprint)
                 # Answers hold what only this key may see: no cache stores them unless a route says so.
                 headers.setdefault("Cache-Control", "no-store")
             await send(message)
             sent += len(message.get("body", b""))
 
         try:
-            scope["nbext.key"] = await self.security.admit(scope)
+            scope["nbext.key"] = await self.admit(scope)
             await self.app(scope, receive, watched)
         except ClientDisconnect:
             status = 499  # nobody is there to be answered; the number is nginx's
@@ -138,7 +143,7 @@ class Observe:
                 or not isinstance(error, NbextError)
                 or isinstance(error, StorageError)
             ):
-                self.events.error("request failed", error, request_id=request_id)
+                events.error("request failed", error, request_id=request_id)
             if status is not None:
                 # Headers and a part of the body are out: only an early end shows the caller that the rest is missing.
                 # Not the error itself: a notebook shows what uvicorn logs, with the text of what is raised here.
@@ -146,38 +151,20 @@ class Observe:
             await answer_problem(Request(scope), error)(scope, receive, watched)
         finally:
             held.close()
-            self._record(scope, request_id, status, time.perf_counter() - began, sent)
-
-    def _record(
-        self, scope: Scope, request_id: str, status: int | None, seconds: float, sent: int
-    ) -> None:
-        route = getattr(scope.get("route"), "path", "unknown")
-        method = scope["method"] if scope["method"] in _METHODS else "other"
-        key = scope.get("nbext.key")
-        amounts = seconds, sent, scope.get("nbext.rows", 0)
-        self.metrics.count(method, route, status or 0, key, *amounts)
-        self.events.info(
-            "request",
-            request_id=request_id,
-            method=method,
-            route=route,
-            status=status,
-            ms=round(seconds * 1000, 1),
-            key=key.id if key else None,
-        )
-
-
-class _CutShort(Exception):
-    """An answer could not be finished."""
-
-
-@dataclass
-class Security:
-    """Admits what names this host, is sent by no foreign page and carries a key; ``hosts`` are in lower case."""
-
-    keys: KeyRing
-    rates: Rates
-    hosts: Collection[str]
+            seconds, key = time.perf_counter() - began, scope.get("nbext.key")
+            route = getattr(scope.get("route"), "path", "unknown")
+            method = scope["method"] if scope["method"] in _METHODS else "other"
+            amounts = seconds, sent, scope.get("nbext.rows", 0)
+            self.container.metrics.count(method, route, status or 0, key, *amounts)
+            events.info(
+                "request",
+                request_id=request_id,
+                method=method,
+                route=route,
+                status=status,
+                ms=round(seconds * 1000, 1),
+                key=key.id if key else None,
+            )
 
     async def admit(self, scope: Scope) -> Key | None:
         """Return the key of a request that may pass, None where the path needs none; else raise the problem."""
@@ -212,14 +199,19 @@ class Security:
         if not sent:
             raise Problem("key-missing", f"Send your key in the {KEY_HEADER} header.")
         # The event loop waits for no disk: a key that was not found lately is looked up in a thread.
-        key = self.keys.known(sent) or await run_in_threadpool(self.keys.find, sent)
+        keys, rates = self.container.keys, self.container.rates
+        key = keys.known(sent) or await run_in_threadpool(keys.find, sent)
         if key is None:
             raise Problem(
                 "key-unknown", f"The service does not know the key in the {KEY_HEADER} header."
             )
-        if not self.rates.spend(key):
-            await run_in_threadpool(self.rates.take, key)
+        if not rates.spend(key):
+            await run_in_threadpool(rates.take, key)
         return key
+
+
+class _CutShort(Exception):
+    """An answer could not be finished."""
 
 
 def _name_of(host: str) -> str:
@@ -232,6 +224,7 @@ def _name_of(host: str) -> str:
     return (found["v6"] or found["name"]).lower() if found else ""
 
 
+@dataclass
 class _Seen(CollectorRegistry):
     """Metrics as a caller sees them: without those of some keys, and, of one of several on a port, of which process.
 
@@ -239,19 +232,18 @@ class _Seen(CollectorRegistry):
     that goes up and down.
     """
 
-    def __init__(self, every: Iterable[Metric], hidden: Mapping[str, bool]) -> None:
-        super().__init__()
-        self._every, self._hidden = every, hidden
+    every: Iterable[Metric]
+    hidden: Mapping[str, bool]
 
     def collect(self) -> Iterator[Metric]:
-        """Yield them, as Prometheus' library asks for them."""
+        """Yield them, which is all that is asked of this registry."""
         of_several = multiprocessing.parent_process() is not None
         label = {"process": multiprocessing.current_process().name} if of_several else {}
-        for metric in self._every:
+        for metric in self.every:
             metric.samples = [
                 each._replace(labels={**each.labels, **label})
                 for each in metric.samples
-                if not self._hidden.get(each.labels.get("key", ""))
+                if not self.hidden.get(each.labels.get("key", ""))
             ]
             yield metric
 
@@ -330,10 +322,14 @@ def _of_data(data: DataAbout) -> list[Metric]:
     return [served, block, time]
 
 
-class Log:
-    """Writes events to a stream, a JSON object a line; ``quiet``: warnings and errors only."""
+class Log(logging.Handler):
+    """Writes events to a stream, a JSON object a line; ``quiet``: warnings and errors only.
+
+    As a handler it writes what libraries log, by the place of their code: their texts may hold what a caller sent.
+    """
 
     def __init__(self, stream: TextIO, *, quiet: bool = False) -> None:
+        super().__init__(logging.WARNING)
         self._stream, self._quiet = stream, quiet
         # Each line whole, of however many threads.
         self._writing = threading.Lock()
@@ -342,19 +338,11 @@ class Log:
         # When the last line of `counted` was written, and how many it has had since.
         self._counted: dict[tuple[Any, ...], tuple[float, int]] = {}
 
-    @contextlib.contextmanager
-    def of_the_process(self) -> Iterator[None]:
-        """Write what libraries log and warn of, and threads leave uncaught, as lines of this log, too."""
-        root = logging.getLogger()
-        handlers, hook = root.handlers[:], threading.excepthook
+    def of_the_process(self) -> None:
+        """Write what libraries log and warn of, and threads leave uncaught, as lines of this log, too, from now on."""
         logging.captureWarnings(True)
-        root.handlers[:] = [_OfLibraries(self)]
+        logging.getLogger().handlers[:] = [self]
         threading.excepthook = lambda failed: self.error("thread ended", failed.exc_value)
-        try:
-            yield
-        finally:
-            root.handlers[:], threading.excepthook = handlers, hook
-            logging.captureWarnings(False)
 
     @contextlib.contextmanager
     def once(
@@ -380,6 +368,12 @@ class Log:
         self._counted[work] = (now, 0)
         self.warning(event, cause, **values, more=more)
 
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write a line of what a library logs, or count it."""
+        cause = record.exc_info[1] if record.exc_info else None
+        where = f"{record.module}:{record.lineno}"
+        self.counted("library", cause, logger=record.name, place=where)
+
     def _write(
         self, level: str, event: str, cause: BaseException | None = None, **values: Any
     ) -> None:
@@ -399,23 +393,6 @@ class Log:
     warning = partialmethod(_write, "warning")
     # A request failed by a fault of the service.
     error = partialmethod(_write, "error")
-
-
-class _OfLibraries(logging.Handler):
-    """Makes lines of the log of what libraries log, by the place of their code.
-
-    Their texts are left out, as they may hold what a caller sent.
-    """
-
-    def __init__(self, log: Log) -> None:
-        super().__init__(logging.WARNING)
-        self._log = log
-
-    def emit(self, record: logging.LogRecord) -> None:
-        """Write a line, or count it."""
-        cause = record.exc_info[1] if record.exc_info else None
-        where = f"{record.module}:{record.lineno}"
-        self._log.counted("library", cause, logger=record.name, place=where)
 
 
 def _described(error: BaseException) -> dict[str, str]:

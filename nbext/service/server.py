@@ -25,7 +25,7 @@ from nbext.core.strict_json import to_json
 from nbext.core.wire import PROBLEM_TYPE
 from nbext.errors import ValidationError
 from nbext.service.container import Container
-from nbext.service.middleware import LOOPBACK_HOSTS, Observe, Security
+from nbext.service.middleware import LOOPBACK_HOSTS, Observe
 from nbext.service.problems import Problem
 from nbext.service.routes import lookups, operator, segments
 
@@ -76,13 +76,9 @@ def create_app(
         app.add_exception_handler(kind, _on_error)
     app.add_middleware(
         Observe,
-        security=Security(
-            container.keys, container.rates, {host.lower() for host in hosts if host}
-        ),
-        events=container.log,
-        metrics=container.metrics,
+        container=container,
+        hosts={host.lower() for host in hosts if host},
         root_path=root_path,
-        fingerprint=lambda: container.generations.newest.about.fingerprint,
     )
     return app
 

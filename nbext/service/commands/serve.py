@@ -184,33 +184,31 @@ def _serve(
         workers=args.workers,
     )
     log = Log(sys.stderr)
-    with log.of_the_process():
-        # Names that callers may use without --allow-host; any other name is refused, which stops DNS rebinding.
-        hosts = [*LOOPBACK_HOSTS, args.host, socket.gethostname(), *args.allow_host]
-        container = Container(
-            data.open(),
-            place.state,
-            newer=data.newer,
-            registry=place.registry,
-            owner=key,
-            limits=limits,
-            policy=args.policy,
-            log=log,
-        )
+    log.of_the_process()
+    # Names that callers may use without --allow-host; any other name is refused, which stops DNS rebinding.
+    hosts = [*LOOPBACK_HOSTS, args.host, socket.gethostname(), *args.allow_host]
+    container = Container(
+        data.open(),
+        place.state,
+        newer=data.newer,
+        registry=place.registry,
+        owner=key,
+        limits=limits,
+        policy=args.policy,
+        log=log,
+    )
 
-        def ready() -> None:
-            # A look through all that is imported lets nobody be answered: of 10,000 requests four, for 310 ms each.
-            gc.collect()
-            gc.freeze()
-            if hasattr(signal, "SIGHUP"):
-                # By the loop, as all that it does: a handler of Python's own may interrupt itself in the event's lock.
-                asyncio.get_running_loop().add_signal_handler(
-                    signal.SIGHUP, container.generations.wake
-                )
-            on_ready()
+    def ready() -> None:
+        # A look through all that is imported lets nobody be answered: of 10,000 requests four, for 310 ms each.
+        gc.collect()
+        gc.freeze()
+        if hasattr(signal, "SIGHUP"):
+            # By the loop, as all that it does: a handler of Python's own may interrupt itself in the event's lock.
+            asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, container.generations.wake)
+        on_ready()
 
-        app = create_app(container, hosts=hosts, root_path=args.root_path or "", on_ready=ready)
-        Server(app, proxies=args.proxy_headers).run(sockets=[listener])
+    app = create_app(container, hosts=hosts, root_path=args.root_path or "", on_ready=ready)
+    Server(app, proxies=args.proxy_headers).run(sockets=[listener])
 
 
 def _serve_together(

@@ -74,8 +74,7 @@ async def read_health() -> Response:
 async def read_readiness(request: Request) -> Response:
     """Whether the service can run segments: disk, registry, data and queue; needs no key. 503 names what is wrong."""
     container: Container = request.app.state.container
-    wrong = await container.unready()
-    if wrong:
+    if wrong := await container.unready():
         raise Problem("unready", " ".join(wrong.values()), checks=list(wrong))
     data = "sample" if container.generations.newest.about.synthetic else "ingested"
     return json_answer({"status": "ready", "data": data, "checks": dict.fromkeys(CHECKS, "ok")})

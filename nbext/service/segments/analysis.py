@@ -128,11 +128,18 @@ class Planner:
         """Return the plan of a segment's request, or of that for its profile or its changes."""
         body = {name: request[name] for name in EXECUTE_KEYS if name in request}
         plan = self.plan(body)
-        if "profile" in request:
-            base, least = request["profile"]["base"], request["profile"]["least"]
+        if asked := request.get("profile"):
             with _below(lambda: "/base"):
-                against = base and self.plan(base)
-            return profile_plan(plan, against, least, self.dataset)
+                base = asked["base"] and self.plan(asked["base"]).canonical
+            profile = {**asked, "base": base and base["filters"]}
+            if base:
+                profile["operator"] = base["operator"]
+            # Another question than the segment's, with an id of its own.
+            return replace(
+                plan,
+                canonical={**plan.canonical, "profile": profile},
+                warnings=[*plan.warnings, *_of_all_balances(_times(plan), self.dataset)],
+            )
         if "since" in request:
             # Both of one chain's blocks, so that other chains are looked at when it was there.
             with _below(lambda: "/since", "/filters/asOf"):
@@ -369,18 +376,6 @@ def _of_all_balances(asked: Mapping[int, int | None], dataset: Dataset) -> list[
             )
         lines += unseen_on(dataset.catalog, chain_of(chain))
     return lines
-
-
-def profile_plan(plan: Any, base: Any | None, least: int, dataset: Dataset) -> Any:
-    """Return the plan of a segment's profile: another question than the segment's, with an id of its own."""
-    profile = {"base": None if base is None else base.canonical["filters"], "least": least}
-    operator = {} if base is None else {"operator": base.canonical["operator"]}
-    unknown = _of_all_balances(_times(plan), dataset)
-    return replace(
-        plan,
-        canonical={**plan.canonical, "profile": {**profile, **operator}},
-        warnings=[*plan.warnings, *unknown],
-    )
 
 
 def profile_of(planner: Planner, plan: Any, asked: Mapping[str, Any]) -> dict[str, Any]:
