@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from functools import partialmethod
 from http import HTTPMethod
 from traceback import walk_tb
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import Any, TextIO
 
 from prometheus_client import (
     CONTENT_TYPE_LATEST,
@@ -54,11 +54,8 @@ from nbext.core.wire import (
 from nbext.engine.dataset import DataAbout
 from nbext.errors import NbextError, StorageError
 from nbext.service.accounts.database import Database
-from nbext.service.accounts.keys import Key
+from nbext.service.accounts.keys import Key, KeyRing, Rates
 from nbext.service.problems import Problem, answer_problem, stopping
-
-if TYPE_CHECKING:
-    from nbext.service.container import Container
 
 METRICS_TYPE = CONTENT_TYPE_LATEST
 _SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
@@ -93,7 +90,11 @@ class Observe:
     """
 
     app: ASGIApp
-    container: Container
+    keys: KeyRing
+    rates: Rates
+    events: Log
+    metrics: Metrics
+    fingerprint: Callable[[], str]
     hosts: Collection[str]
     root_path: str
 
@@ -107,7 +108,7 @@ class Observe:
             await self.app(scope, receive, send)
             return
         request_id, began = f"{self._name}{next(self._number):08x}", time.perf_counter()
-        status, sent, events = None, 0, self.container.log
+        status, sent = None, 0
         scope["nbext.request_id"] = request_id
         # What the request takes of this process's shares, until its answer is sent.
         held = scope["nbext.held"] = contextlib.ExitStack()
@@ -122,8 +123,7 @@ class Observe:
                 headers.raw.extend(_FIXED)
                 headers.append(REQUEST_ID_HEADER, request_id)
                 if scope.get("nbext.key"):
-                    served = self.container.generations.newest.about
-                    headers.append(DATA_HEADER, served.fingerprint)
+                    headers.append(DATA_HEADER, self.fingerprint())
                 # Answers hold what only this key may see: no cache stores them unless a route says so.
                 headers.setdefault("Cache-Control", "no-store")
             await send(message)
@@ -143,7 +143,7 @@ class Observe:
                 or not isinstance(error, NbextError)
                 or isinstance(error, StorageError)
             ):
-                events.error("request failed", error, request_id=request_id)
+                self.events.error("request failed", error, request_id=request_id)
             if status is not None:
                 # Headers and a part of the body are out: only an early end shows the caller that the rest is missing.
                 # Not the error itself: a notebook shows what uvicorn logs, with the text of what is raised here.
@@ -155,8 +155,8 @@ class Observe:
             route = getattr(scope.get("route"), "path", "unknown")
             method = scope["method"] if scope["method"] in _METHODS else "other"
             amounts = seconds, sent, scope.get("nbext.rows", 0)
-            self.container.metrics.count(method, route, status or 0, key, *amounts)
-            events.info(
+            self.metrics.count(method, route, status or 0, key, *amounts)
+            self.events.info(
                 "request",
                 request_id=request_id,
                 method=method,
@@ -199,14 +199,13 @@ class Observe:
         if not sent:
             raise Problem("key-missing", f"Send your key in the {KEY_HEADER} header.")
         # The event loop waits for no disk: a key that was not found lately is looked up in a thread.
-        keys, rates = self.container.keys, self.container.rates
-        key = keys.known(sent) or await run_in_threadpool(keys.find, sent)
+        key = self.keys.known(sent) or await run_in_threadpool(self.keys.find, sent)
         if key is None:
             raise Problem(
                 "key-unknown", f"The service does not know the key in the {KEY_HEADER} header."
             )
-        if not rates.spend(key):
-            await run_in_threadpool(rates.take, key)
+        if not self.rates.spend(key):
+            await run_in_threadpool(self.rates.take, key)
         return key
 
 

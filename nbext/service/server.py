@@ -76,7 +76,11 @@ def create_app(
         app.add_exception_handler(kind, _on_error)
     app.add_middleware(
         Observe,
-        container=container,
+        keys=container.keys,
+        rates=container.rates,
+        events=container.log,
+        metrics=container.metrics,
+        fingerprint=lambda: container.generations.newest.about.fingerprint,
         hosts={host.lower() for host in hosts if host},
         root_path=root_path,
     )
