@@ -48,6 +48,14 @@ def exact_amounts(fetched: pa.StructArray) -> pa.Array:
     return texts.cast(pa.decimal256(76, 0)) if max(map(abs, amounts)) < 10**76 else texts
 
 
+def without_zeros(rows: pa.Table) -> pa.Table:
+    """Return rows with nulls, which take no memory, in place of a limb that is zero in all of them."""
+    for place, name in enumerate(rows.schema.names):
+        if name in LIMBS and not pc.any(pc.not_equal(rows[name], Decimal(0))).as_py():
+            rows = rows.set_column(place, name, pa.nulls(len(rows)))
+    return rows
+
+
 def _behind(upper: pa.Array, lower: pa.Array) -> pa.Array:
     """Return upper limbs with another limb behind them; a product claims the digits of both and one more."""
     upper, lower = upper.cast(pa.decimal256(48, 0)), lower.cast(pa.decimal256(LIMB_DIGITS, 0))

@@ -25,7 +25,7 @@ from nbext.engine.dataset import (
     check_size,
     cut,
 )
-from nbext.engine.exact_columns import AMOUNT, in_exact_order
+from nbext.engine.exact_columns import AMOUNT, in_exact_order, without_zeros
 from nbext.engine.query.bitmaps import (
     Series,
     Throughout,
@@ -79,8 +79,9 @@ CHUNK = 1_000_000
 _DENSE, _AT_ONCE = 8, 250_000
 # On a busy machine. For a million rows of an amount these are three seconds more.
 _VALUES_A_SECOND = 1_000_000
-# A column or a range of so many wallets is read whole: picking some of them is a join, which costs more.
-_READ_WHOLE = 100_000
+# A range of so many wallets is read whole: picking some of them is a join, which costs more. So is a column of so many
+# holders, which takes no longer than that join, and is there when it is asked for again.
+_READ_WHOLE, _KEPT_WHOLE = 100_000, 1_000_000
 # The memory of the sets of wallets and of the small columns that were used last (bytes): parts of a segment share
 # theirs, most segments leave the burn addresses out, and whoever asks again has mostly changed one condition. The least
 # that a set counts as, however few its wallets are: there are never more than a thousand.
@@ -397,7 +398,7 @@ class Answers:
         """Note which sets are read with a small column: where rows are returned, or were."""
         for column in question.columns:
             if column.holders <= _READ_WHOLE:
-                wider = self._statement(column, np.empty(0, np.int32))
+                wider = self._statement(column)
                 if limit or repr(wider) in self._data.sets:
                     rows = wider.text.partition(" FROM ")[2]
                     self._wider[repr(replace(wider, text=f"SELECT wallet FROM {rows}"))] = wider
@@ -416,10 +417,12 @@ class Answers:
             return known[1]
         fetched = self._engine.fetch(leaf) if isinstance(leaf, Sql) else self._listed(leaf)
         fetched = fetched.combine_chunks()
-        if fetched.num_columns == 1:
-            fetched = settled(fetched["wallet"].to_numpy())
-        # Measured once: of a table that takes as long as a small question.
-        sets[key] = fetched.nbytes, fetched
+        one_column = fetched.num_columns == 1
+        fetched = settled(fetched["wallet"].to_numpy()) if one_column else without_zeros(fetched)
+        # Measured once: of a table that takes as long as a small question. What is too large would drive out all else.
+        if (size := fetched.nbytes) > _KEPT:
+            return fetched
+        sets[key] = size, fetched
         # Copied at once: other threads change them, too.
         sizes = {key: max(_SET, len(key) + size) for key, (size, _) in sets.copy().items()}
         over = sum(sizes.values()) - _KEPT
@@ -526,25 +529,25 @@ class Answers:
         if column.kind == "match":
             members = combined(self._match(column), self._wallets_of)
             return pa.array(among(wallets, members).astype(np.int64))
-        if column.holders <= _READ_WHOLE:
-            return placed(wallets, valued(self._kept(self._statement(column, wallets)), column))
         ordered = np.sort(wallets, kind="stable")
+        # Those that came after the base have the last numbers, and are few.
         ranges = [ordered]
         if not _is_near(ordered):
-            # Those that came after the base have the last numbers, and are few.
-            two = np.split(ordered, [1 + int(np.diff(ordered).argmax())])
-            ranges = two if all(map(_is_near, two)) else ranges
+            ranges = np.split(ordered, [1 + int(np.diff(ordered).argmax())])
+        near = all(map(_is_near, ranges))
+        if column.holders <= (_READ_WHOLE if near else _KEPT_WHOLE):
+            return placed(wallets, valued(self._kept(self._statement(column)), column))
         parts = [
             placed(some, valued(self._engine.fetch(self._statement(column, some)), column))
-            for some in ranges
+            for some in (ranges if near else [ordered])
         ]
         return placed(wallets, pa.table({"wallet": ordered, "value": pa.concat_arrays(parts)}))
 
-    def _statement(self, column: ExactColumn, wallets: Wallets) -> Sql:
-        """Return the statement of a column of wallets in order, and of others that are as fast to read with them."""
+    def _statement(self, column: ExactColumn, wallets: Wallets | None = None) -> Sql:
+        """Return the statement of a column: all of it, or of wallets in order and of others that cost no more."""
         sql = self._builder()
         values = column.values(sql)
-        if column.holders <= _READ_WHOLE:
+        if wallets is None or column.holders <= _READ_WHOLE:
             return sql.statement(values)
         start, end = sql.value(int(wallets[0])), sql.value(int(wallets[-1]))
         text = f"SELECT * FROM ({values}) WHERE wallet BETWEEN {start} AND {end}"

@@ -192,3 +192,31 @@ def test_the_rows_of_a_small_column_are_read_once_whichever_wallets_are_returned
     monkeypatch.setattr(answers, "_READ_WHOLE", 0)
     assert dataset.ask(question, limit=5).rows == whole.slice(0, 5)
     assert len(question.columns) == sum("hi, mid, lo" in one.text for one in read)
+
+
+def test_a_large_column_is_read_once_for_wallets_that_are_far_apart_and_never_drives_out_what_is_kept(
+    dataset, read, monkeypatch
+):
+    question = forms.question("token", dataset)
+    question = replace(question, columns=[replace(one, holders=100) for one in question.columns])
+    whole = dataset.ask(question, limit=1000).rows
+    dataset.sets.clear()
+    monkeypatch.setattr(answers, "_READ_WHOLE", 0)
+    monkeypatch.setattr(answers, "_DENSE", 0)
+    read[:] = []
+    assert dataset.ask(question, limit=5).rows == whole.slice(0, 5)
+    columns = [one for one in read if "hi, mid, lo" in one.text]
+    assert (len(columns), [dict(one.tables) for one in columns]) == (1, [{}])
+    # Its upper limbs are zero, which takes no memory: 4 bytes a wallet, and 16 an amount.
+    ((size, kept),) = [one for text, one in dataset.sets.items() if text == repr(columns[0])]
+    assert size < 24 * kept.num_rows
+    read[:] = []
+    assert dataset.ask(question, limit=1000).rows == whole
+    assert [one.text for one in read if "address" not in one.text] == []
+    # Where all that is kept has to be smaller than the column, a set stays that was read before it.
+    monkeypatch.setattr(answers, "_SET", 0)
+    monkeypatch.setattr(answers, "_KEPT", size - 1)
+    dataset.sets.clear()
+    matched, before = dataset.ask(question, limit=0).matched, list(dataset.sets)
+    assert (dataset.ask(question, limit=5).matched, list(dataset.sets)) == (matched, before)
+    assert len(before) == 1

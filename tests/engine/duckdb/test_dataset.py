@@ -198,7 +198,8 @@ def test_what_a_stopped_question_had_fetched_is_freed_at_once(dataset, endless):
 @pytest.mark.parametrize(("dense", "most"), [(0, 5), (8, 5), (8, 1)])
 def test_rows_read_in_chunks_by_ranges_or_by_joins_are_the_same(dataset, monkeypatch, dense, most):
     whole = dataset.ask(holders(1, 3), limit=1000).rows
-    for name, value in {"CHUNK": 4, "_READ_WHOLE": 0, "_DENSE": dense, "_AT_ONCE": most}.items():
+    bounds = {"CHUNK": 4, "_READ_WHOLE": 0, "_KEPT_WHOLE": 0, "_DENSE": dense, "_AT_ONCE": most}
+    for name, value in bounds.items():
         monkeypatch.setattr(f"nbext.engine.query.answers.{name}", value)
     monkeypatch.setattr("nbext.engine.query.rows.BATCH", 2)
     answer = dataset.ask(holders(1, 3), limit=1000)
