@@ -376,8 +376,10 @@ class Context(ABC):
         self._check_known(contract, chain, block, pointer)
         return block
 
-    def blocks(self, span: TimeRange, chain: Chain, pointer: str) -> Range:
-        """Return the blocks of a window, up to the segment's time."""
+    def blocks(
+        self, span: TimeRange, chain: Chain, pointer: str, contract: Contract | None = None
+    ) -> Range:
+        """Return the blocks of a window, up to the segment's time; ``contract``: in which its transfers are sought."""
         if self._is_reversed(span, chain):
             self.report.add(
                 pointer, "range", 'The window is empty: "after" is later than "before".'
@@ -386,6 +388,7 @@ class Context(ABC):
         first = last = None
         if span.after is not None:
             first = self._block_of(span.after, chain, below(pointer, "after"), first=True)
+            self._warn_of_start(span.after, first, chain, below(pointer, "after"), contract)
         if span.before is not None:
             last = self._block_of(span.before, chain, below(pointer, "before"))
         # What came after asOf had not happened yet, whatever the window says.
@@ -400,6 +403,24 @@ class Context(ABC):
         if empty:
             return NO_BLOCKS
         return Range(first, last)
+
+    def _warn_of_start(
+        self, time: Time, first: int | None, chain: Chain, pointer: str, contract: Contract | None
+    ) -> None:
+        """Warn of a window that begins before the data does: what was there before cannot be counted."""
+        extent = self.extents[chain.id]
+        begin = extent.first_block
+        if first is None or first > begin or begin == 0:
+            return
+        # Of a contract that says when it was deployed, later transfers are there, or said to be missing.
+        if contract and (contract.deployed_block or extent.covers(contract.address, 0, begin)):
+            return
+        asked, starts = self._timestamp(time, chain), self.dataset.clock.moment(chain.id, begin)[0]
+        # Within the hour is a file that is cut by days: it begins with the first row of its day.
+        if asked < starts - 3600 if asked and starts else first < begin:
+            at = f", at {iso(starts)}" if starts else ""
+            line = f"the data of {chain.name} begins with block {begin:,}{at}"
+            self.warn(f"{pointer}: {line}: what was before is not counted.")
 
     def timed(
         self,

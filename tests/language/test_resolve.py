@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import replace
 
 import pytest
@@ -425,6 +426,38 @@ def test_a_window_that_no_block_lies_in_matches_nothing_and_says_so(dataset):
         assert plan.warnings == ["/filters/transfer: no block of the data is in this window."]
         assert dataset.ask(language.compile(plan), limit=5).matched == 0
         assert resolved(dataset, plan.canonical["filters"]).canonical == plan.canonical
+
+
+def test_a_window_that_begins_before_the_data_says_that_nothing_before_is_counted():
+    begin = 40
+    world = replace(
+        WORLD, transfers=[Transfer(number, begin, number, ZERO, address(5), 1) for number in (0, 1)]
+    )
+    with contextlib.closing(WorldDataset(world)) as young:
+        extent = replace(young.about.chains[0], first_block=begin)
+        others = young.about.chains[1:]
+
+        def notes(condition, **known):
+            young.about = replace(young.about, chains=(replace(extent, **known), *others))
+            return resolved(young, condition).warnings
+
+        note = ": the data of ethereum begins with block 40, at 2023-11-16T14:13:20Z: what was before is not counted."
+        for after in ("2023-11-16T13:13:19Z", "80d", 39, 0):
+            for condition in (
+                {"transfer": {"token": "UNI", "after": after}},
+                {"transfer": {"after": after}},
+            ):
+                assert notes(condition) == [f"/filters/transfer/after{note}"]
+            for name in ("first", "last"):
+                assert notes({"activity": {name: {"after": after}}}) == [
+                    f"/filters/activity/{name}/after{note}"
+                ]
+            # Of what was fetched from its deployment on there is nothing before.
+            fetched = {address(0xC0): ((0, 100),)}
+            assert notes({"transfer": {"token": "UNI", "after": after}}, covered=fetched) == []
+        # Within the hour is a file that is cut by days.
+        for after in ("2023-11-16T13:13:20Z", 40, 41, "1h"):
+            assert notes({"transfer": {"token": "UNI", "after": after}}) == []
 
 
 def test_a_date_is_its_whole_day_wherever_one_is_written(dataset):

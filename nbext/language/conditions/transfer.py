@@ -160,7 +160,7 @@ class TransferCondition(Condition):
         )
         context.warn_of_every_wallet(asked, "count", "total")
         number = context.counts(asked, "count", "total")
-        blocks = context.blocks(span, chain, asked.pointer)
+        blocks = context.blocks(span, chain, asked.pointer, contract)
         return cls(chain.id, direction, contract, others, amount, total, number, blocks)
 
     def wallets(self, sql: SqlBuilder) -> Selection:
