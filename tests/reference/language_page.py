@@ -36,8 +36,8 @@ RULES = (
     "Times are ISO-8601 in UTC, or spans such as `90d`, `12h` and `4w` that count back from the data's last block, "
     "or from `asOf` where there is one, or block numbers. A date without a time of day is its whole day: `after` "
     "and `heldSince` begin at its 00:00, "
-    "`before` and `asOf` end with it. A window that begins over an hour before the data does is answered from its first "
-    "block on, with a note. They do not depend on the time of day: the answer says which block it is for. "
+    "`before` and `asOf` end with it. A window that begins over an hour before the data does is answered from its "
+    "first block on, with a note. They do not depend on the time of day: the answer says which block it is for. "
     "`asOf` is one moment for every chain; a block number is one of the segment's own chain: that of its `chain`; "
     "without it Ethereum, or where every condition names another, the first of these.",
     "A balance is the one at the end of a block: `heldSince` looks at every block from then on, and not at what "
