@@ -14,11 +14,11 @@ from nbext.core.provenance import Provenance, retaken
 from nbext.core.rules import MAX_LIMIT
 from nbext.core.uint256 import units_text
 from nbext.core.untrusted_text import html, visible
-from nbext.errors import NbextError, UsageError, ValidationError
+from nbext.errors import NbextError, UsageError
 from nbext.notebook.forms.builder.filters import cell_text
 from nbext.notebook.forms.distribution import Bins, bars_html, counted, holding
 from nbext.notebook.forms.explorer.columns import columns_of
-from nbext.notebook.forms.form import Form, Steps, Variable, message_of, variables
+from nbext.notebook.forms.form import Form, Variable, message_of, variables
 from nbext.notebook.forms.markup import (
     code_html,
     facts_html,
@@ -189,34 +189,24 @@ class Export:
     """
 
     def __init__(self, form: Form, name: str, write: Callable[..., pd.DataFrame]) -> None:
-        self.form, self.write, self._exists = form, write, ""
+        self.form, self.write = form, write
         # The name may be a stranger's: it must not lead to another folder.
         stem = re.sub(r"[^A-Za-z0-9_-]", "", name)[:80]
         self.file = InputField("File", f"{stem or 'wallets'}.csv", width="320px", entered=self.save)
         self.parts = (self.file, Button("Save", self.save, classes="nbext-save"))
 
     def save(self) -> None:
-        """Save all wallets; a file that exists is replaced where that was said to be so just before."""
+        """Save all wallets."""
         path = self.file.value.strip()
         if not path:
             raise UsageError("Give the file a name.")
-        replace, self._exists = path == self._exists, ""
-        self.form.say(f"Saving {path} …")
-        self.form.background.schedule(partial(self._save, path, replace))
+        self.form.save(path, self._written)
 
-    def _save(self, path: str, replace: bool) -> Steps:
-        try:
-            written = yield partial(self.write, to=path, overwrite=replace)
-        except ValidationError as error:
-            if [one["code"] for one in error.errors] != ["exists"]:
-                raise
-            self._exists = path
-            raise UsageError(
-                f"{path} exists. Press Save again to replace it, or give another name."
-            ) from None
+    def _written(self, path: str, overwrite: bool) -> str:
+        written = self.write(to=path, overwrite=overwrite)
         rows, folder = int(written["rows"].iloc[0]), Path(path).expanduser().absolute().parent
         of = ", cut by the limit" if Provenance.of(written).truncated else ""
-        self.form.say(f"Saved {path} in {folder}: {rows:,} row{'s' * (rows != 1)}{of}.", "good")
+        return f"Saved {path} in {folder}: {rows:,} row{'s' * (rows != 1)}{of}."
 
 
 def explained(

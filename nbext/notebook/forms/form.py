@@ -46,6 +46,7 @@ class Form(Box):
     # What there is to say of it before anything is said, and what else a terminal prints.
     unsaid = ""
     facts: Sequence[tuple[str, object]] = ()
+    _exists = ""
 
     def __init__(self, client: Any) -> None:
         super().__init__(kind="form")
@@ -104,6 +105,28 @@ class Form(Box):
             return
         button.tell({"to": button.asked["from"], "op": "insert", "cell": cell})
         self.say(f"The cell is below this one. {note}", "good")
+
+    def save(self, path: str, write: Callable[[str, bool], str], button: str = "Save") -> None:
+        """Write a file, off the main thread, and say what ``write`` returns.
+
+        One that exists is replaced where that was said to be so just before.
+        """
+        replace, self._exists = path == self._exists, ""
+        self.say(f"Saving {path} …")
+
+        def save() -> Steps:
+            try:
+                said = yield partial(write, path, replace)
+            except ValidationError as error:
+                if [one["code"] for one in error.errors] != ["exists"]:
+                    raise
+                self._exists = path
+                raise UsageError(
+                    f"{path} exists. Press {button} again to replace it, or give another name."
+                ) from None
+            self.say(said, "good")
+
+        self.background.schedule(save)
 
     def state(self) -> str:
         """Return the form's state in words."""

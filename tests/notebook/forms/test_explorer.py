@@ -54,6 +54,12 @@ def column(explorer, place=0):
     return [row[place] for row in explorer.shown_rows(0, 1_000)]
 
 
+def shared(explorer):
+    explorer.share()
+    assert explorer.background.join(30)
+    return explorer.message
+
+
 def summary(explorer, place=0):
     return explorer.summary(place)
 
@@ -138,9 +144,24 @@ def test_the_rows_that_match_are_stored_shared_as_a_page_and_searched(shell, tmp
     assert made.message == "found = 1 row, 17 columns"
     assert shell.ip.user_ns["found"]["symbol"].tolist() == ["USDC"]
     monkeypatch.chdir(tmp_path)
-    made.share()
-    assert made.message == "found.html: 1 row, 17 columns"
+    assert shared(made) == "found.html: 1 row, 17 columns"
     assert "found</h1>" in (tmp_path / "found.html").read_text("utf-8")
+
+
+def test_a_page_that_exists_is_replaced_by_a_form_only_when_its_button_is_pressed_again(
+    tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    page = tmp_path / "rows.html"
+    page.write_text("mine")
+    made = nbext.explore(pd.DataFrame({"number": [1, 2]}))
+    asked = "rows.html exists. Press Share again to replace it, or give another name."
+    assert (shared(made), page.read_text("utf-8")) == (asked, "mine")
+    # What is offered is offered for this name alone, and once.
+    made.variable.type("other")
+    assert shared(made) == "other.html: 2 rows, 1 column"
+    made.variable.type("rows")
+    assert [shared(made) for _ in range(3)] == [asked, "rows.html: 2 rows, 1 column", asked]
 
 
 def test_the_segment_of_filters_has_the_wallets_of_the_filtered_rows(shell):
@@ -272,8 +293,10 @@ def test_a_bound_that_cannot_be_read_is_named_at_its_column_and_other_filters_ho
     )
     assert column(asked(times, day={"max": "2025-01-01"})) == ["2025-01-01T23:00:00Z"]
     assert column(asked(times, day={"max": "< 2025-01-02"})) == ["2025-01-01T23:00:00Z"]
-    message = "day: 'soon' is not a time. Write 2025-01-31 or 2025-01-31T12:00:00Z."
-    assert asked(times, day={"max": "soon"}).errors == {0: message}
+    # Of a day in another notation the rest of the day would be left out without a word.
+    for other in ("soon", "2025-W01-3", "20250101", "2025-01-01T12"):
+        message = f"day: {other!r} is not a time. Write 2025-01-31 or 2025-01-31T12:00:00Z."
+        assert asked(times, day={"max": other}).errors == {0: message}
 
 
 @pytest.mark.parametrize("typed", ["<2", "< 2", "<2025-01-02"])
@@ -537,6 +560,5 @@ def test_rows_are_stored_and_shared_where_there_is_no_ipython_whose_variables_co
     made = nbext.explore(pd.DataFrame({"number": [1, 2]}))
     made.store()
     assert made.message == "form.frame = 2 rows, 1 column"
-    made.share()
-    assert made.message == "rows.html: 2 rows, 1 column"
+    assert shared(made) == "rows.html: 2 rows, 1 column"
     assert (tmp_path / "rows.html").exists()

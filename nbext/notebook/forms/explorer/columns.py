@@ -41,6 +41,8 @@ _DAYS = (np.datetime64("0001-01-01"), np.datetime64("9999-12-31"))
 # Of a value that is missing, and between values; no text has them, as what is hidden in one is written as an escape.
 _MISSING, _BETWEEN = "\0", "\x7f"
 _MOST_VALUES = 8
+# As `views/numbers.js` takes them: of others, such as 2025-W05-5, a day would not be all of it.
+_TIME = re.compile(r"\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:\d\d)?)?", re.ASCII)
 # With what a bound that is not part of its filter begins.
 _BELOW = {"min": "", "max": "< "}
 
@@ -354,7 +356,9 @@ def day_or_instant(text: str, side: str, name: str) -> datetime:
     time = text.lstrip(_BELOW[side])
     is_day = side == "max" and bool(re.fullmatch(r"[\d-]+", text.strip()))
     try:
-        found = datetime.fromisoformat(time.strip())
+        # Of what is not written so an empty text, which is none either.
+        written = _TIME.fullmatch(time.strip().upper())
+        found = datetime.fromisoformat(written[0] if written else "")
         found = found.astimezone(UTC) if found.tzinfo else found.replace(tzinfo=UTC)
         return found + timedelta(days=is_day, microseconds=-(is_day or text.startswith("<")))
     except (ValueError, OverflowError):

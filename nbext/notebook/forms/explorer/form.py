@@ -8,7 +8,7 @@ import json
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from functools import reduce
+from functools import partial, reduce
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -214,8 +214,7 @@ class Explorer(Form):
     def share(self) -> None:
         """Write the rows that match as a page that answers offline, under the name in the field."""
         if (name := self.variable.checked()) is not None:
-            write_page(self.frame, f"{name}.html")
-            self.say(f"{name}.html: {size_in_words(self.frame)}", "good")
+            self.save(f"{name}.html", partial(_shared, self.frame), "Share")
 
     def to_segment(self) -> tuple[str, str]:
         """Write the segment that the filters mean, and what is not part of it; return both."""
@@ -282,6 +281,11 @@ class Explorer(Form):
         }
         facts = facts_html(fact for fact in asked.items() if fact[1])
         return f"{super().still_html()}{facts}{rows_html(self._first())}"
+
+
+def _shared(frame: pd.DataFrame, path: str, overwrite: bool) -> str:
+    write_page(frame, path, overwrite=overwrite)
+    return f"{path}: {size_in_words(frame)}"
 
 
 class LiveChart(Form):
