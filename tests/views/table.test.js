@@ -93,6 +93,13 @@ test("the Tab key stops at one button of the toolbar that is not off, whatever i
   assert.deepEqual(stops(), ["Pin"]);
   press(table.pin, "End");
   assert.deepEqual(stops(), ["Hide"]);
+  // All other keys do what they do anywhere.
+  const keys = ["End", "Enter", "Tab"].map((key) => {
+    const event = new window.KeyboardEvent("keydown", { key, bubbles: true, cancelable: true });
+    table.hide.dispatchEvent(event);
+    return event.defaultPrevented;
+  });
+  assert.deepEqual(keys, [true, false, false]);
   await filtered();
   assert.deepEqual(stops(), ["Hide"]);
 });

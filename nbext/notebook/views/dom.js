@@ -20,11 +20,7 @@ export function h(tag, props, ...inside) {
     else if (PROPERTIES.includes(name)) Object.assign(element, { [name]: value });
     else put(element, name, value);
   }
-  element.append(
-    .../** @type {(string | Node)[]} */ (
-      inside.filter((one) => one !== null && one !== undefined && one !== false)
-    ),
-  );
+  for (const one of inside) if (one || one === "") element.append(one);
   return element;
 }
 
@@ -126,7 +122,7 @@ function nearest(from, [right, down], all) {
 export const around = (event, selector) =>
   /** @type {HTMLElement | null} */ (/** @type {Element} */ (event.target).closest(selector));
 
-/** Whether an element can have the focus. @param {HTMLElement} one */
+/** Whether an element can have the focus. @param {Element} one */
 export const usable = (one) =>
   one.isConnected && !(/** @type {HTMLButtonElement} */ (one).disabled) && one.getClientRects().length > 0;
 

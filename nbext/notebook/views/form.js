@@ -195,22 +195,18 @@ export class Field {
     if (spec.choices.length && spec.shape !== "list")
       return select({ ...common, onchange: () => this.sent() }, spec.choices);
     const placeholder = (key ? spec.examples[key] : spec.examples) || null;
-    const typed = {
-      ...common,
-      autocomplete: "off",
-      spellcheck: "false",
-      placeholder,
-      title: placeholder,
-      oninput: () => this.link.later(below.id, () => this.sent(), spec.shape === "code" ? CODING : undefined),
-      onblur: () => {
-        this.link.flush();
-        this.renew();
-      },
-      onkeydown: (/** @type {KeyboardEvent} */ event) => this.key(event),
+    const plain = { ...common, autocomplete: "off", spellcheck: "false", placeholder, title: placeholder };
+    const isCode = spec.shape === "code";
+    const code = { ...plain, class: "nbl-json", rows: 6 };
+    const input = isCode ? h("textarea", code) : h("input", { ...plain, type: "text" });
+    const wait = isCode ? CODING : undefined;
+    input.oninput = () => this.link.later(below.id, () => this.sent(), wait);
+    input.onkeydown = (/** @type {KeyboardEvent} */ event) => this.key(event);
+    input.onblur = () => {
+      this.link.flush();
+      this.renew();
     };
-    return spec.shape === "code"
-      ? h("textarea", { ...typed, class: "nbl-json", rows: 6 })
-      : h("input", { ...typed, type: "text" });
+    return input;
   }
 
   get value() {
@@ -272,7 +268,6 @@ export function focusHeld(el, change) {
   change();
   if (!held || !el.contains(row ?? null) || usable(held)) return;
   const near = [...(row?.querySelectorAll("button") ?? []), ...el.querySelectorAll(FOCUSABLE)];
-  /** @type {HTMLElement | undefined} */ (
-    near.find((one) => usable(/** @type {HTMLElement} */ (one)))
-  )?.focus();
+  const next = /** @type {HTMLElement | undefined} */ (near.find(usable));
+  next?.focus();
 }

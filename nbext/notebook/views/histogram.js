@@ -22,12 +22,11 @@ export function isTaken({ text, min, max }, filter) {
     const end = bound.replace("<", "").trim();
     return /\d-\d\d-/.test(end) ? instant(end) : Number(plainNumber(end) ?? Number.NaN);
   };
-  const isBelow = (/** @type {string | undefined} */ end, /** @type {string | undefined} */ start) =>
-    Boolean(
-      end && start && (number(end) < number(start) || (end.startsWith("<") && number(end) === number(start))),
-    );
-  const asked = [filter.min, filter.max].filter(Boolean);
-  const isNumber = asked.every((bound) => !Number.isNaN(number(String(bound))));
+  // A bound that is missing is no number, and below none.
+  const isBelow = (end = "", start = "") =>
+    end.startsWith("<") ? number(end) <= number(start) : number(end) < number(start);
+  const asked = [filter.min, filter.max].filter((bound) => bound !== undefined);
+  const isNumber = asked.every((bound) => !Number.isNaN(number(bound)));
   return asked.length > 0 && isNumber && !isBelow(max, filter.min) && !isBelow(filter.max, min);
 }
 

@@ -10,18 +10,8 @@ import { Picker } from "./picker.js";
 /** @typedef {{ id: number, not: boolean, errors: Wrong[], key: string, label: string, fields: Record<string, any> | null, words: string }} Node */
 /** @typedef {{ name: string, label: string, help: string, shape: string, required: boolean, keys: string[], picks: string, choices: [string, string][], examples: any }} Spec */
 
-const PRESETS = [
-  ["7d", "7 days"],
-  ["30d", "30 days"],
-  ["90d", "90 days"],
-  ["180d", "180 days"],
-  ["365d", "1 year"],
-];
-const SIGNS = [
-  ["min", "at least"],
-  ["max", "at most"],
-  ["both", "between"],
-];
+const PRESETS = { "7d": "7 days", "30d": "30 days", "90d": "90 days", "180d": "180 days", "365d": "1 year" };
+const SIGNS = { min: "at least", max: "at most", both: "between" };
 
 /** What lines and groups have alike. */
 export class Part {
@@ -109,10 +99,8 @@ export class Line extends Part {
       field.chain = node.fields.chain;
       field.draw(node.fields[field.spec.name], node.errors);
     }
-    this.mark(
-      node,
-      this.fields.map((one) => one.spec.name),
-    );
+    const held = this.fields.map((one) => one.spec.name);
+    this.mark(node, held);
   }
 
   /** @param {Node} node */
@@ -121,9 +109,8 @@ export class Line extends Part {
     const { conditions, scope } = page.shown.spec;
     const about = this.isOwn ? conditions[node.key] : scope;
     this.asFields = Boolean(node.fields);
-    this.fields = node.fields
-      ? about.fields.map((/** @type {Spec} */ spec) => new LineField(page, id, spec))
-      : [];
+    const specs = this.asFields ? about.fields : [];
+    this.fields = specs.map((/** @type {Spec} */ spec) => new LineField(page, id, spec));
     const help = node.fields ? about.help : "No form fits this condition: change it in the JSON of all.";
     const acts = [press("Done", () => this.close())];
     if (this.isOwn)
@@ -167,11 +154,11 @@ export class Line extends Part {
 
 /** The fields, of which those that are empty and not asked for first are folded. @param {LineField[]} fields @param {Record<string, any>} held */
 function folded(fields, held) {
-  const first = [
-    fields[0],
+  const [pair, time] = [
     fields.find((one) => one.spec.shape === "pair"),
     fields.find((one) => one.spec.picks === "time"),
   ];
+  const first = [fields[0], pair, time];
   const shown = fields.filter((one) => one.spec.required || one.spec.name in held || first.includes(one));
   const rest = fields.filter((one) => !shown.includes(one)).map((one) => one.el);
   const inside = h("div", "nbl-fields", ...rest);
@@ -190,7 +177,7 @@ class LineField extends Field {
     this.el.className = "nbl-field";
     const how = { "aria-label": `${this.spec.label}, how`, onchange: () => this.bounded() };
     const bounded = spec.keys.includes("min") && spec.keys.includes("max");
-    this.bounds = bounded ? select(how, SIGNS) : null;
+    this.bounds = bounded ? select(how, Object.entries(SIGNS)) : null;
     if (this.bounds) this.pair.prepend(this.bounds);
     if (spec.picks === "time") this.times();
     else if (spec.picks || (spec.shape === "list" && spec.choices.length)) this.picks();
@@ -234,11 +221,10 @@ class LineField extends Field {
 
   times() {
     for (const key of Object.keys(this.inputs)) {
-      const presets = key
-        ? []
-        : PRESETS.map(([value, said]) =>
-            press(said, () => this.put(key, value), { class: "nbext-button nbl-preset" }),
-          );
+      const small = { class: "nbext-button nbl-preset" };
+      const presets = Object.entries(key ? {} : PRESETS).map(([value, said]) =>
+        press(said, () => this.put(key, value), small),
+      );
       const day = h("input", {
         type: "date",
         "aria-label": `${this.named(key)}, as a date`,

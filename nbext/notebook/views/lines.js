@@ -216,15 +216,11 @@ class Adder {
     const entries = offers.map(([key, one]) => {
       return { key, value: "", label: one.label ?? one, name: one.help ?? "a group" };
     });
-    this.input = h("input", {
-      type: "text",
-      class: "nbl-add",
-      autocomplete: "off",
-      spellcheck: "false",
-      "aria-label": top ? "+ Add" : "+ Add to this group",
-      placeholder: "+ Add: symbol, condition, saved query",
-      title: "Type a token's or a collection's symbol, a condition, or the name of a saved query",
-    });
+    const title = "Type a token's or a collection's symbol, a condition, or the name of a saved query";
+    const words = { title, placeholder: "+ Add: symbol, condition, saved query" };
+    const plain = { type: "text", class: "nbl-add", autocomplete: "off", spellcheck: "false" };
+    const label = top ? "+ Add" : "+ Add to this group";
+    this.input = h("input", { ...plain, ...words, "aria-label": label });
     // What was not picked is no part of the query, and must not look like one.
     this.input.onblur = () => Object.assign(this.input, { value: "" });
     const box = new Picker(

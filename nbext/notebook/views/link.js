@@ -30,10 +30,8 @@ export class Link {
     this.flush();
     this.number += 1;
     const { number } = this;
-    this.unheard.set(
-      number,
-      window.setTimeout(() => this.waiting(true), PATIENCE),
-    );
+    const timer = window.setTimeout(() => this.waiting(true), PATIENCE);
+    this.unheard.set(number, timer);
     this.model.send({ ...more, op, part, number, from: this.view });
     return number;
   }

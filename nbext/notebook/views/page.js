@@ -12,13 +12,11 @@ function csvCell(text, isNumber) {
 
 /** The rows that are shown, in their order, with exact values. @param {ArraySource} source */
 function csv(source) {
-  const kinds = source.columns.map(({ kind }) => kind === "number");
-  const parts = [`${source.columns.map(({ name }) => csvCell(name, false)).join(",")}\r\n`];
-  for (const row of source.places)
-    parts.push(
-      `${kinds.map((isNumber, at) => csvCell(source.values[at][row] ?? "", isNumber)).join(",")}\r\n`,
-    );
-  return parts;
+  const { columns, values, places } = source;
+  const lines = [columns.map(({ name }) => csvCell(name, false))];
+  for (const row of places)
+    lines.push(columns.map(({ kind }, at) => csvCell(values[at][row] ?? "", kind === "number")));
+  return lines.map((cells) => `${cells.join(",")}\r\n`);
 }
 
 // Python's letters of base 85, but for the one that begins a tag.
@@ -61,13 +59,6 @@ export async function open(place, packed, name) {
   place.replaceChildren(new Table(source, [save]).el);
 }
 
-const data = typeof document === "undefined" ? null : document.getElementById("nbext-data");
+const [place, data] = ["nbext-table", "nbext-data"].map((id) => document.getElementById(id));
 // Once the words above it are painted.
-if (data)
-  setTimeout(() =>
-    open(
-      /** @type {HTMLElement} */ (document.getElementById("nbext-table")),
-      data.textContent ?? "",
-      data.dataset.name ?? "table.csv",
-    ),
-  );
+if (place && data) setTimeout(() => open(place, data.textContent ?? "", data.dataset.name ?? "table.csv"));

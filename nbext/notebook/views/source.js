@@ -64,24 +64,13 @@ export class ArraySource {
       else this.tests.set(Number(at), made);
     }
     const small = search.toLowerCase();
-    const texts = this.columns
-      .map((_, at) => at)
-      .filter((at) => ["text", "address"].includes(this.columns[at].kind));
-    if (small)
-      this.tests.set(SEARCH, (row) =>
-        texts.some((at) => this.values[at][row]?.toLowerCase().includes(small) ?? false),
-      );
+    const texts = this.values.filter((_, at) => ["text", "address"].includes(this.columns[at].kind));
+    const holds = (/** @type {string | null} */ value) => value?.toLowerCase().includes(small) ?? false;
+    if (small) this.tests.set(SEARCH, (row) => texts.some((values) => holds(values[row])));
     this.places = this.matching();
     const compare = order.map(([at, way]) => this.comparison(at, way === "ascending" ? 1 : -1));
-    if (compare.length) {
-      this.places.sort((a, b) => {
-        for (const one of compare) {
-          const apart = one(a, b);
-          if (apart) return apart;
-        }
-        return a - b;
-      });
-    }
+    if (compare.length)
+      this.places.sort((a, b) => compare.reduce((apart, one) => apart || one(a, b), 0) || a - b);
     return { count: this.places.length, errors };
   }
 
@@ -119,11 +108,10 @@ export class ArraySource {
       return kind === "time"
         ? "Write 2025-01-31 or 2025-01-31T12:00:00Z."
         : "That is not a number. Write digits, such as 1000 or 0.5.";
+    const isBelow = (/** @type {bigint | number} */ one) => high === "" || (below ? one < high : one <= high);
     return (row) => {
       const one = keys[row];
-      return (
-        one !== null && (low === "" || one >= low) && (high === "" || (below ? one < high : one <= high))
-      );
+      return one !== null && (low === "" || one >= low) && isBelow(one);
     };
   }
 

@@ -1,7 +1,7 @@
 // @ts-check
 // A table over a source: the rows and columns in sight are drawn, in one scroll. Search, two bounds of the active column,
 // actions, and the grid, in which arrows move, are its five stops of the Tab key.
-import { ARROWS, active, around, copied, fill, h, press, put, stopAt, text, unique, walk } from "./dom.js";
+import { ARROWS, active, around, copied, fill, h, press, put, stopAt, text, walk } from "./dom.js";
 import { grows, histogram } from "./histogram.js";
 import { count, grouped, shareText, sixDigits } from "./numbers.js";
 
@@ -23,6 +23,9 @@ function numberText(exact, { share, id }) {
   const said = /^-?\d+$/.test(exact) ? grouped(exact) : sixDigits(number);
   return id ? said.replaceAll(",", "") : said;
 }
+
+/** Where a cell is: the Tab key stops at one of them. @param {number} at @param {number} row */
+const spotted = (at, row) => ({ tabindex: -1, "data-at": at, "data-row": row });
 
 export class Table {
   shown = /** @type {number[]} */ ([]); // columns, by their places in the source
@@ -59,7 +62,7 @@ export class Table {
     });
     const tools = { class: "nbext-actions", role: "toolbar", "aria-label": "Table" };
     this.tools = h("div", tools, this.pin, this.hide, this.all, this.clear, ...actions);
-    this.tools.onkeydown = (event) => walk(event, this.buttons);
+    this.tools.addEventListener("keydown", (event) => walk(event, this.buttons));
     this.about = h("span");
     this.copied = h("span", { role: "status" });
     this.body = h("div", { class: "nbt-body", role: "rowgroup" });
@@ -94,9 +97,12 @@ export class Table {
       clearTimeout(timer);
       timer = window.setTimeout(act, wait);
     };
-    const input = h("input", { "aria-label": label, placeholder: label.toLowerCase(), class: "nbt-field" });
+    const props = { "aria-label": label, placeholder: label.toLowerCase() };
+    const input = h("input", { ...props, type: "text", class: "nbt-field" });
     input.oninput = () => soon(PAUSE);
-    input.onkeydown = ({ key }) => key !== "Enter" || soon(0);
+    input.onkeydown = ({ key }) => {
+      if (key === "Enter") soon(0);
+    };
     return input;
   }
 
@@ -113,16 +119,9 @@ export class Table {
     };
     grip.onclick = (event) => event.stopPropagation();
     const title = `${name}: press to sort, with Shift by several; Alt and arrows resize`;
-    const props = {
-      role: "columnheader",
-      id: unique("nbt"),
-      tabindex: -1,
-      "data-at": at,
-      "data-row": -1,
-      title,
-    };
+    const props = { role: "columnheader", class: `nbt-cell nbt-head nbt-${kind}`, title };
     const words = h("div", "nbt-name", h("b", null, name), unit && ` ${unit}`, arrow);
-    const el = h("div", { ...props, class: `nbt-cell nbt-head nbt-${kind}` }, words, bars, grip);
+    const el = h("div", { ...props, ...spotted(at, -1) }, words, bars, grip);
     const width = Math.max(WIDTHS[kind], Math.min(280, 8 * (name.length + (unit ?? "").length) + 46));
     return { at, width, left: 0, el, bars, arrow, turn: 0 };
   }
@@ -207,11 +206,9 @@ export class Table {
       this.renew();
     };
     const held = this.asked.filters[at] ?? {};
-    head.bars.replaceChildren(
-      made.bars.length
-        ? histogram(made.bars, held, filter)
-        : h("small", null, made.distinct === undefined ? "" : `${count(made.distinct)} distinct`),
-    );
+    const distinct = made.distinct === undefined ? "" : `${count(made.distinct)} distinct`;
+    const { bars } = made;
+    head.bars.replaceChildren(bars.length ? histogram(bars, held, filter) : h("small", null, distinct));
     if (this.shown[this.spot.column] === at) this.tell();
   }
 
@@ -299,11 +296,9 @@ export class Table {
     const props = {
       class: `nbt-cell nbt-${kind}${exact === null ? " nbt-none" : ""}`,
       title: exact && kind === "number" && !id ? grouped(exact) : exact,
-      "data-at": at,
-      "data-row": row,
       "data-exact": exact ?? "",
     };
-    return h("div", { role: "gridcell", tabindex: -1, ...props }, said);
+    return h("div", { role: "gridcell", ...spotted(at, row), ...props }, said);
   }
 
   /** Says what is known of the active column, and has its bounds in the fields. */
@@ -313,11 +308,9 @@ export class Table {
     const { name, kind, unit, id } = this.source.columns[at];
     const { bars = [], missing, distinct, min, max, sum } = this.heads[at].summary ?? {};
     const said = [unit ? `${name} (${unit})` : name];
-    for (const [key, one] of Object.entries({ min, max, sum }))
-      if (one)
-        said.push(
-          `${key} ${kind === "number" && !id ? one.replace(/-?\d+(\.\d+)?/, grouped) : one.replace("T", " ")}`,
-        );
+    const plain = (/** @type {string} */ exact) =>
+      kind === "number" && !id ? exact.replace(/-?\d+(\.\d+)?/, grouped) : exact.replace("T", " ");
+    for (const [key, one] of Object.entries({ min, max, sum })) if (one) said.push(`${key} ${plain(one)}`);
     for (const [key, one] of Object.entries({ distinct, missing }))
       if (one) said.push(`${key} ${count(one)}`);
     if (kind === "number" && grows(bars)) said.push("each bar is wider than the one before");
@@ -348,10 +341,8 @@ export class Table {
     const { kind } = this.source.columns[at];
     const [low, high] = [this.min.value.trim(), this.max.value.trim()];
     const bounded = kind === "number" || kind === "time";
-    if (low || (bounded && high))
-      this.asked.filters[at] = bounded
-        ? { ...(low && { min: low }), ...(high && { max: high }) }
-        : { text: low };
+    const bounds = { ...(low && { min: low }), ...(high && { max: high }) };
+    if (low || (bounded && high)) this.asked.filters[at] = bounded ? bounds : { text: low };
     else delete this.asked.filters[at];
     this.renew();
   }
