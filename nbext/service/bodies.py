@@ -27,8 +27,8 @@ from nbext.service.segments.store import SegmentRecord
 LARGE_BODY = 16 << 10
 # Keys, and objects, of a large body; colons and braces in its texts are counted, too.
 MOST_KEYS = 10_000
-# What an answer has of a segment's facts, as they are.
-_FACTS = ("chain", "chainId", "asOf", "columns", "warnings", "profile", "since")
+# What of a segment's facts is for the service alone: how the warnings of an answer without a wallet are made.
+_UNSAID = ("counted", "why")
 Shape = TypeVar("Shape")
 
 
@@ -100,11 +100,10 @@ async def receive(
         raise Problem("media-type", "Send the body uncompressed, without Content-Encoding.")
     # A caller that declares its length is refused before it sends a byte; h11 has checked that it is a number. Others
     # are refused as soon as they send more: no body takes more room than the limit.
-    received = int(request.headers.get("content-length", "0"))
     too_large = Problem(
         "too-large", f"The body is longer than {most:,} bytes.", headers={"Connection": "close"}
     )
-    if received > most:
+    if int(request.headers.get("content-length", "0")) > most:
         raise too_large
     received, until = 0, asyncio.get_running_loop().time() + limits.arrive_seconds
     try:
@@ -159,7 +158,7 @@ def segment_answer(
 
     ``strict`` (execute) answers a segment that failed or was cancelled with its problem.
     """
-    facts, own = segment.facts, caller.link(SEGMENT.format(id=segment.id))
+    own = caller.link(SEGMENT.format(id=segment.id))
     headers = {REPLAYED_HEADER: "true"} if replayed else {}
     if not segment.finished:
         headers |= {"Location": own, "Retry-After": "1"}
@@ -171,7 +170,7 @@ def segment_answer(
         "id": segment.id,
         "status": segment.status,
         **{name: segment.request[name] for name in EXECUTE_KEYS},
-        **{name: facts[name] for name in _FACTS if name in facts},
+        **{name: fact for name, fact in segment.facts.items() if name not in _UNSAID},
         "counts": {"matched": segment.matched, "returned": segment.returned},
         "truncated": (segment.returned or 0) < (segment.matched or 0),
         "preview": segment.preview,

@@ -87,9 +87,8 @@ class Container:
         # disk could not even read.
         if free_reserve(state_dir):
             log.warning("the disk is full: opened with the room that was kept in reserve")
-        else:
-            _keep_reserve(state_dir)
-        wanted = dict(policy or {})
+        _keep_reserve(state_dir)
+        wanted = policy or {}
         self.database = Database(registry or state_dir / REGISTRY_FILE, policy=Policy(**wanted))
         for name, value in wanted.items():
             used = getattr(self.database.policy, name)
@@ -98,7 +97,6 @@ class Container:
         self.keys = KeyRing(self.database, owner)
         self.rates = Rates(self.database)
         self.signups = SignUps(self.database)
-        self.metrics = Metrics()
         self.generations = Generations(dataset, newer, log)
         try:
             self.segments = SegmentService(self.generations, self.database, state_dir, limits, log)
@@ -109,6 +107,11 @@ class Container:
         self.maintenance = Maintenance(
             self.segments, self.audit, log, lambda: _keep_reserve(state_dir)
         )
+        self._threads = [
+            *self.segments.scheduler.threads,
+            self.maintenance.thread,
+            self.generations.thread,
+        ]
         self._waiting = CapacityLimiter(limits.waiting)
         self._looking, self._probing = CapacityLimiter(limits.reading), CapacityLimiter(2)
         self.exports, self.receiving = Lane(limits.exports), Lane(limits.receiving)
@@ -117,20 +120,24 @@ class Container:
         self.planning = Lane(limits.planning, limits.query_seconds)
         self.explaining = Lane(limits.explaining, limits.query_seconds)
         store = self.segments.store
-        for name, text, read in (
-            ("disk_free_bytes", "Bytes free for results", self._free_bytes),
-            ("segments_queued", "Segments that wait", store.queued),
-            ("queue_age_seconds", "Age of the oldest segment that waits", store.queue_age),
-            ("segments_running", "Segments that run", lambda: len(self.segments.scheduler.running)),
-            ("exports", "Exports that are being sent", lambda: self.exports.total),
-        ):
-            self.metrics.watch(f"nbext_{name}", text, read)
+        self.metrics = Metrics(
+            (
+                ("disk_free_bytes", "Bytes free for results", self._free_bytes),
+                ("segments_queued", "Segments that wait", store.queued),
+                ("queue_age_seconds", "Age of the oldest segment that waits", store.queue_age),
+                (
+                    "segments_running",
+                    "Segments that run",
+                    lambda: len(self.segments.scheduler.running),
+                ),
+                ("exports", "Exports that are being sent", lambda: self.exports.total),
+            )
+        )
 
     def open(self) -> None:
         """Begin to look after the folder, and after what the last service left."""
-        self.segments.scheduler.start()
-        self.maintenance.start()
-        self.generations.start()
+        for thread in self._threads:
+            thread.start()
 
     async def wait_for(self, work: Callable[..., Result], *values: Any) -> Result:
         """Do what waits for the engine or the disk, in one of 40 threads that are only for that.
@@ -160,8 +167,8 @@ class Container:
 
     def _wrong(self, dataset: Dataset) -> dict[str, str]:
         wrong: dict[str, str] = {}
-        if not (self.segments.scheduler.alive and self.maintenance.alive):
-            wrong["threads"] = "A thread that runs segments has ended. Start the service again."
+        if not all(thread.is_alive() for thread in self._threads):
+            wrong["threads"] = "A thread of the service has ended. Start the service again."
         if trouble := self.maintenance.trouble():
             wrong["results"] = trouble
         elif self._free_bytes() < _LEAST_FREE:

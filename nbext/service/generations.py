@@ -28,8 +28,9 @@ class Generations:
         # How often each is lent. The last is the newest; that it has no new row gives it no other fingerprint.
         self._open = {dataset: 0}
         self._changing, self._looking = threading.Lock(), threading.Lock()
-        self._woken, self._ending = threading.Event(), False
-        self._thread = threading.Thread(target=self._watch, name="nbext-generations", daemon=True)
+        # Set where the thread is to look now.
+        self.woken, self._ending = threading.Event(), False
+        self.thread = threading.Thread(target=self._watch, name="nbext-generations", daemon=True)
 
     @property
     def newest(self) -> Dataset:
@@ -58,14 +59,6 @@ class Generations:
             # It is closed, if it may be, by the next look: that would hold the caller of this request up.
             with self._changing:
                 self._open[found[-1]] -= 1
-
-    def start(self) -> None:
-        """Begin to look at the data folder."""
-        self._thread.start()
-
-    def wake(self) -> None:
-        """Look now, in the thread that looks."""
-        self._woken.set()
 
     def refresh(self) -> None:
         """Serve the data folder's generation from now on, where it is another; close those that nobody asks any more.
@@ -98,15 +91,15 @@ class Generations:
 
     def _watch(self) -> None:
         while not self._ending:
-            self._woken.wait(_LOOK)
-            self._woken.clear()
+            self.woken.wait(_LOOK)
+            self.woken.clear()
             self.refresh()
 
     def close(self) -> None:
         """Close all of them."""
         self._ending = True
-        self.wake()
-        self._thread.join(timeout=5)
+        self.woken.set()
+        self.thread.join(timeout=5)
         with self._looking:
             for dataset in self._open:
                 dataset.close()

@@ -32,8 +32,8 @@ class Bound:
     what: str
     per_key: int
     in_all: int
-    # Threads that are lent for it, in turn; 0 where it brings its own.
-    threads: int = 0
+    # Threads that are lent for it, in turn, where it does not bring its own.
+    threads: int = 1
 
 
 @dataclass(frozen=True)

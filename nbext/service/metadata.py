@@ -100,11 +100,12 @@ def _instead(dataset: Dataset, chain: Chain, term: str, kind: str) -> str:
             names.setdefault("".join(name.lower().split())[: len(bare)], name)
     near = [names[one] for one in get_close_matches(bare, names, n=3, cutoff=0.7)]
     other, them = ("nft", "collections") if kind == "token" else ("token", "tokens")
-    parts = [f"No hit for {quoted(term)} of the type {kind} on {chain.name}."]
-    parts += [f"Near: {', '.join(map(quoted, near))}."] if near else []
+    said = f"No hit for {quoted(term)} of the type {kind} on {chain.name}."
+    if near:
+        said += f" Near: {', '.join(map(quoted, near))}."
     if search(term, standards=STANDARDS_OF[other], limit=1)[0]:
-        parts.append(f'There are {them}: search with "type": "{other}" (%{other} search).')
-    return " ".join(parts)
+        said += f' There are {them}: search with "type": "{other}" (%{other} search).'
+    return said
 
 
 def _extent(dataset: Dataset, chain: Chain) -> ChainExtent | None:

@@ -154,8 +154,8 @@ class Observe:
             seconds, key = time.perf_counter() - began, scope.get("nbext.key")
             route = getattr(scope.get("route"), "path", "unknown")
             method = scope["method"] if scope["method"] in _METHODS else "other"
-            amounts = seconds, sent, scope.get("nbext.rows", 0)
-            self.metrics.count(method, route, status or 0, key, *amounts)
+            rows = scope.get("nbext.rows", 0)
+            self.metrics.count(method, route, status or 0, key, seconds, sent, rows)
             self.events.info(
                 "request",
                 request_id=request_id,
@@ -250,8 +250,11 @@ class _Seen(CollectorRegistry):
 class Metrics:
     """Counters of one service; each has its own, so that several can live in one process."""
 
-    def __init__(self) -> None:
+    def __init__(self, watched: Iterable[tuple[str, str, Callable[[], float]]]) -> None:
         self._all = every = CollectorRegistry()
+        # Gauges that are read when the metrics are.
+        for name, text, read in watched:
+            Gauge(f"nbext_{name}", text, registry=every).set_function(read)
         self._requests = Counter(
             "nbext_requests", "Requests answered", ["method", "route", "status"], registry=every
         )
@@ -277,10 +280,6 @@ class Metrics:
         ]
         # Whether it is private, of each that has its own.
         self._keys: dict[str, bool] = {}
-
-    def watch(self, name: str, help_text: str, read: Callable[[], float]) -> None:
-        """Add a gauge that is read when the metrics are."""
-        Gauge(name, help_text, registry=self._all).set_function(read)
 
     def count(self, method: str, route: str, status: int, key: Key | None, *amounts: float) -> None:
         """Add an answer to the counts: its seconds, bytes and rows; past MOST_KEYS keys, to those of ``other``."""

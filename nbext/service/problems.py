@@ -92,9 +92,8 @@ def problem_of(error: Exception) -> Problem:
         return error
     # The system's own says nothing of what is stored: it may be possible again in a moment.
     if isinstance(error, OSError):
-        message = f"a file could not be written ({type(error).__name__})"
-        full = ours.DiskFull.where(error, message)
-        error = full if isinstance(full, ours.DiskFull) else Unavailable(message)
+        full = ours.DiskFull.where(error, "")
+        error = full if isinstance(full, ours.DiskFull) else Unavailable()
     # An exception without a line in the table is a fault of the service: its text may hold anything.
     code = next((_CODE_OF[kind] for kind in type(error).mro() if kind in _CODE_OF), "internal")
     more: dict[str, Any] = {}

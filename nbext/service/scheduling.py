@@ -48,7 +48,7 @@ class Lane:
         self._bound, self._seconds = bound, seconds
         self._taken: Counter[str] = Counter()
         self._changing = threading.Lock()
-        self._limiter = CapacityLimiter(max(1, bound.threads))
+        self._limiter = CapacityLimiter(bound.threads)
         # Of the keys that have one now: whoever holds a key's turn is the only one of it that waits for a thread.
         self._turns: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
 
@@ -117,10 +117,9 @@ class SegmentJob:
     done: Future[None] = field(default_factory=Future)
     # The segment as the registry has it now, where this job completed it.
     ended: SegmentRecord | None = None
-    # Requests that wait for it now: when the last one hangs up, nobody is left to read the result.
+    # Requests that wait for it now: when the last one hangs up, nobody is left to read the result. And whoever has its
+    # id, and may come back at any time.
     waiters: int = 0
-    # Someone has its id and may come back: it is not cancelled when the last waiter leaves.
-    wanted: bool = False
 
 
 # Threads beside the ``workers``: a job that has its answer only waits for the disk, and the next may ask meanwhile.
@@ -157,7 +156,7 @@ class Scheduler:
         self._store, self._lease, self._limits, self._log = store, lease, limits, log
         self._answer, self._fingerprints = run, fingerprints
         # Those that were asked for here or run here, by their segments' ids.
-        self._jobs: dict[str, SegmentJob] = {}
+        self.jobs: dict[str, SegmentJob] = {}
         # Held by the one thread that waits for the next segment: woken by every change, ten would hold each other up.
         self._taking = threading.Lock()
         # What that thread waits for: a new segment, one that only stores its result, one that ends.
@@ -168,20 +167,10 @@ class Scheduler:
         # Set when a segment has ended here; when nothing refers to its answer, or to that of a request, any more.
         self.ended, self.freed = threading.Event(), threading.Event()
         self.stopping = False
-        self._threads = [
+        self.threads = [
             threading.Thread(target=self._work, name=f"nbext-job-{number}", daemon=True)
             for number in range(limits.workers + 1 + _STORING)
         ]
-
-    def start(self) -> None:
-        """Begin to take segments."""
-        for thread in self._threads:
-            thread.start()
-
-    @property
-    def alive(self) -> bool:
-        """Whether all threads live."""
-        return all(thread.is_alive() for thread in self._threads)
 
     @property
     def running(self) -> set[str]:
@@ -190,16 +179,11 @@ class Scheduler:
             return {job.id for job in self._in("asks", "stores")}
 
     def _in(self, *states: str) -> list[SegmentJob]:
-        return [job for job in self._jobs.values() if job.state in states]
-
-    def find(self, segment_id: str) -> SegmentJob | None:
-        """Return the job that runs that segment here, or was asked for here, or None."""
-        with self._changed:
-            return self._jobs.get(segment_id)
+        return [job for job in self.jobs.values() if job.state in states]
 
     def is_ending(self, segment: SegmentRecord) -> bool:
         """Whether a segment is being cancelled, here or elsewhere, and may still run."""
-        job = self.find(segment.id)
+        job = self.jobs.get(segment.id)
         asked = job is not None and job.cancel.asked.is_set()
         return asked or (segment.cancel > 0 and not segment.finished)
 
@@ -212,7 +196,7 @@ class Scheduler:
         with self._changed:
             if self.stopping:
                 raise stopping()
-            known = self._jobs.setdefault(job.id, job)
+            known = self.jobs.setdefault(job.id, job)
         try:
             yield known
         except BaseException:
@@ -228,18 +212,14 @@ class Scheduler:
     def _resolve(self, job: SegmentJob) -> None:
         """Note that a job that waits will not run here: it has ended elsewhere, or was never queued."""
         with self._changed:
-            waits = job in self._in("waits")
-            if waits:
-                del self._jobs[job.id]
-        if waits:
-            job.done.set_result(None)
+            if job in self._in("waits"):
+                del self.jobs[job.id]
+                job.done.set_result(None)
 
     def storing(self, job: SegmentJob) -> None:
         """Note that a job has its answer and only stores it: the next may ask the engine."""
-        with self._changed:
-            job.state = "stores"
-            self._news = True
-            self._changed.notify_all()
+        job.state = "stores"
+        self._wake()
 
     def _work(self) -> None:
         while True:
@@ -286,12 +266,12 @@ class Scheduler:
         with self._changed:
             # The callers of this service wait for the job that was entered. Of whoever asked another service nobody
             # here can make it be cancelled by hanging up.
-            job = self._jobs.get(segment.id)
+            job = self.jobs.get(segment.id)
             # Or one that has just ended in the registry, and is about to end here: it was begun anew meanwhile.
             if job is None or job.state != "waits":
-                job = SegmentJob(segment.id, wanted=True)
+                job = SegmentJob(segment.id, waiters=1)
             job.segment, job.state = segment, "asks"
-            self._jobs[job.id] = job
+            self.jobs[job.id] = job
             self._news = True
         return job
 
@@ -305,18 +285,16 @@ class Scheduler:
 
     def _run(self, job: SegmentJob) -> None:
         noted = False
-        try:
+        # Any error: the thread goes on, and the segment goes back.
+        with self._log.once("segment not ended", Exception, segment=job.id):
             self._run_to_end(job)
             noted = True
-        except Exception as error:  # noqa: BLE001 - the thread goes on, and the segment goes back
-            self._log.warning("segment not ended", error, segment=job.id)
-        finally:
-            with self._changed:
-                # Both at once: a look in between would find it among those that run.
-                if self._jobs.get(job.id) is job:
-                    del self._jobs[job.id]
-                self._in_doubt |= not noted
-                self.storing(job)
+        with self._changed:
+            # Both at once: a look in between would find it among those that run.
+            if self.jobs.get(job.id) is job:
+                del self.jobs[job.id]
+            self._in_doubt |= not noted
+            self.storing(job)
         # Outside of the condition: what waits for it runs in this thread, and may ask for the condition itself.
         job.done.set_result(None)
         self.ended.set()
@@ -349,7 +327,7 @@ class Scheduler:
         """
         if not self._store.cancel(segment_id):
             return False
-        if job := self.find(segment_id):
+        if job := self.jobs.get(segment_id):
             job.cancel.asked.set()
             self.reconcile()
             wait([job.done], timeout=self._limits.cancel_seconds)
@@ -358,7 +336,7 @@ class Scheduler:
     def reconcile(self) -> None:
         """Cancel what runs here and was cancelled elsewhere; end the wait for what has ended elsewhere."""
         with self._changed:
-            waiting, jobs = self._in("waits"), dict(self._jobs)
+            waiting, jobs = self._in("waits"), dict(self.jobs)
         # Nothing was asked for or runs here.
         if not jobs:
             return
@@ -408,6 +386,6 @@ class Scheduler:
             self._resolve(job)
         # A thread that hangs in the engine is a daemon: it does not keep the process alive.
         until = time.monotonic() + _END_SECONDS
-        for thread in self._threads:
+        for thread in self.threads:
             if thread.ident:
                 thread.join(timeout=max(0.0, until - time.monotonic()))

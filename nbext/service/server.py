@@ -223,8 +223,10 @@ class TimelyProtocol(H11Protocol):
             "not-http", "The request is not HTTP/1.1. Speak plain HTTP to this port, without TLS."
         )
         body = to_json(problem.body(instance="", request_id=""))
-        head = "HTTP/1.1 400 Bad Request\r\nConnection: close"
-        head += f"\r\nContent-Type: {PROBLEM_TYPE}\r\nContent-Length: {len(body)}\r\n\r\n"
+        head = (
+            f"HTTP/1.1 400 Bad Request\r\nConnection: close\r\nContent-Type: {PROBLEM_TYPE}\r\n"
+            f"Content-Length: {len(body)}\r\n\r\n"
+        )
         # Of a body that is not HTTP the answer may be under way: this would be taken for a part of it.
         if self.conn.our_state is not h11.SEND_BODY:
             self.transport.write(head.encode() + body)

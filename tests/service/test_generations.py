@@ -121,7 +121,7 @@ def test_a_service_ends_though_new_data_is_being_opened_and_does_not_come_to_an_
     finally:
         go.set()
     # What was left to end with the process does so, here by itself.
-    eventually(lambda: not running.container.generations._thread.is_alive())
+    eventually(lambda: not running.container.generations.thread.is_alive())
 
 
 @pytest.mark.slow

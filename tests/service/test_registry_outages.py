@@ -36,11 +36,12 @@ def test_a_segment_whose_end_cannot_be_noted_goes_back_and_is_run_again(data_dir
         for _ in range(2):
             assert dataset.asked.acquire(timeout=10)
         rename(service, "segments", "away")
-        service.container.segments.scheduler.find(cancelled["id"]).cancel.asked.set()
+        service.container.segments.scheduler.jobs.get(cancelled["id"]).cancel.asked.set()
         eventually(lambda: service.container.segments.scheduler.running == {told["id"]})
         dataset.go.set()
         eventually(lambda: not service.container.segments.scheduler.running)
-        assert service.container.segments.scheduler.alive
+        threads = service.container.segments.scheduler.threads
+        assert all(thread.is_alive() for thread in threads)
         rename(service, "away", "segments")
         done = service.get(f"/v1/segment/{told['id']}", headers={"Prefer": "wait=20"})
         assert (done.status_code, done.json()["status"]) == (200, "completed")
@@ -121,7 +122,8 @@ def test_a_folder_of_leases_that_cannot_be_looked_at_stops_no_segment(
             assert looks.acquire(timeout=10)
         failing.clear()
         assert service.execute(body(2))["status"] == "completed"
-        assert service.container.segments.scheduler.alive
+        threads = service.container.segments.scheduler.threads
+        assert all(thread.is_alive() for thread in threads)
     finally:
         service.stop()
 

@@ -178,7 +178,8 @@ def test_the_next_segments_are_asked_while_the_last_ones_are_stored(workers, tmp
 
     with segments(tmp_path, run, workers) as some:
         jobs = [some.enter(f"sg_{number}", "a") for number in range(workers + 1)]
-        some.scheduler.start()
+        for thread in some.scheduler.threads:
+            thread.start()
         for _ in range(workers):
             assert begun.acquire(timeout=20)
         assert (some.store.queued(), begun.acquire(timeout=0.1)) == (1, False), (
@@ -205,7 +206,8 @@ def test_beside_the_segments_of_one_key_there_is_room_for_one_of_another(tmp_pat
 
     with segments(tmp_path, run) as some:
         jobs = [some.enter(f"long {number}", "busy") for number in range(4)]
-        some.scheduler.start()
+        for thread in some.scheduler.threads:
+            thread.start()
         for _ in range(2):
             assert begun.acquire(timeout=20)
         assert not begun.acquire(timeout=0.1)
@@ -237,7 +239,8 @@ def test_no_thread_ends_of_what_fails_at_any_place_of_a_segment(where, tmp_path,
     with segments(tmp_path, lambda job: None) as some:
         if where == "running":
             some.scheduler._in_doubt = True
-        some.scheduler.start()
+        for thread in some.scheduler.threads:
+            thread.start()
         some.enter("sg_1", "a")
         for _ in range(20):
             assert failed.acquire(timeout=20)
@@ -245,7 +248,7 @@ def test_no_thread_ends_of_what_fails_at_any_place_of_a_segment(where, tmp_path,
         while some.store.get("sg_1").status != "failed":
             assert time.monotonic() < until
             time.sleep(0.005)
-        assert some.scheduler.alive
+        assert all(thread.is_alive() for thread in some.scheduler.threads)
 
 
 def test_a_segment_that_is_begun_anew_before_its_last_run_is_over_here_takes_no_thread_with_it(
@@ -259,19 +262,21 @@ def test_a_segment_that_is_begun_anew_before_its_last_run_is_over_here_takes_no_
         assert go.wait(20)
 
     with segments(tmp_path, run) as some:
-        some.scheduler.start()
+        for thread in some.scheduler.threads:
+            thread.start()
         first = some.enter("sg_1", "a")
         assert begun.acquire(timeout=20)
         some.enter("sg_1", "a")
         assert begun.acquire(timeout=20), "the second run"
-        second = some.scheduler.find("sg_1")
+        second = some.scheduler.jobs.get("sg_1")
         assert first is not second
         go.set()
         for job in (first, second):
             job.done.result(timeout=20)
         third = some.enter("sg_2", "a")
         third.done.result(timeout=20)
-        assert (some.scheduler.running, some.scheduler.alive) == (set(), True)
+        assert some.scheduler.running == set()
+        assert all(thread.is_alive() for thread in some.scheduler.threads)
 
 
 def test_all_segments_of_a_killed_service_are_taken_over_though_its_lease_is_gone(tmp_path):

@@ -426,7 +426,7 @@ class Database:
                 )
             if not names:
                 for statement in self._place.tables.split(";\n"):
-                    db.change(re.sub("--.*", "", statement))
+                    db.change(statement)
                 new = {"number": VERSION, "id": secrets.token_hex(16)}
                 db.add("registry", [{**new, **asdict(policy)}])
         # Made by another service while this one waited for its turn, or by another nbext.

@@ -8,7 +8,7 @@ import re
 import secrets
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any
 
 from nbext.core.untrusted_text import quoted
@@ -220,7 +220,8 @@ def _named(db: Lent | Database, name: str, *, revoked: bool = False) -> list[Row
 
 
 def _key(row: Row) -> Key:
-    stored = {each.name: getattr(row, each.name) for each in fields(Key)}
+    stored = row._asdict()
+    del stored["digest"]
     return Key(**{**stored, "scopes": frozenset(row.scopes.split()), "private": bool(row.private)})
 
 

@@ -61,11 +61,10 @@ def run(args: argparse.Namespace) -> int:
         except StorageError as error:
             damage.append(f"registry: {error}")
     # Where another registry is looked at, or a former one is gone, the results are there and nobody finds them.
-    files = sum(map(_is_whole, files_in(state / "results", "*.arrow")))
+    folder = state / ResultFolder.name
+    files = sum(map(_is_whole, files_in(folder, "*.arrow")))
     if files and not checked:
-        damage.append(
-            f"registry: {registry} names none of the {files} files in {state / 'results'}"
-        )
+        damage.append(f"registry: {registry} names none of the {files} files in {folder}")
     lists = list(verified_lists(state))
     damage += [
         f"list {name} has other bytes than were stored" for name, intact in lists if not intact

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from dataclasses import asdict, replace
+from dataclasses import replace
 from typing import Any
 
 from nbext.errors import ConfigError
@@ -64,7 +64,7 @@ def run(args: argparse.Namespace) -> int:
         if named:
             database.set_policy(replace(database.policy, **named))
             commands.note(database, "policy.change", None)
-        values = asdict(database.policy)
+        policy = database.policy
     for option, (field, unit, *_) in _OPTIONS.items():
-        print(f"{option} {values[field] / unit:g}")
+        print(f"{option} {getattr(policy, field) / unit:g}")
     return 0

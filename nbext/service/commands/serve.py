@@ -204,7 +204,9 @@ def _serve(
         gc.freeze()
         if hasattr(signal, "SIGHUP"):
             # By the loop, as all that it does: a handler of Python's own may interrupt itself in the event's lock.
-            asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, container.generations.wake)
+            asyncio.get_running_loop().add_signal_handler(
+                signal.SIGHUP, container.generations.woken.set
+            )
         on_ready()
 
     app = create_app(container, hosts=hosts, root_path=args.root_path or "", on_ready=ready)

@@ -230,7 +230,6 @@ async def read_segment(caller: Reader, segment_id: _SegmentId) -> Response:
 
 @router.delete(wire.SEGMENT)
 async def cancel_segment(
-    *,
     caller: Executor,
     segment_id: _SegmentId,
     result: Annotated[
@@ -257,7 +256,6 @@ async def cancel_segment(
 
 @router.get(wire.SEGMENT_JSON)
 def export_segment_as_json(
-    *,
     caller: Reader,
     segment_id: _SegmentId,
     page: Annotated[_Page, Query()],
@@ -289,12 +287,12 @@ async def store_list(caller: Executor) -> Response:
     The id is the hash of the addresses, so that sending them again changes nothing. A list is stored for as long as
     results are, after its last use.
     """
-    container, limits, kind = caller.container, caller.container.limits, wire.ADDRESSES_TYPE
+    container, limits = caller.container, caller.container.limits
     with container.receiving.taken(caller.key.id), container.segments.lists.room() as part:
         with part.open("wb") as file:
             # Into the system's cache: a write waits for the disk less long than a turn of another thread takes.
             most = limits.list_wallets * WIDTH
-            await receive(caller, file.write, kind, most, limits.slowest)
+            await receive(caller, file.write, wire.ADDRESSES_TYPE, most, limits.slowest)
         stored = await container.wait_for(container.segments.lists.store, part, caller.key)
     caller.note("list.store", stored.id)
     there = {"Location": caller.link(wire.LIST.format(id=stored.id))}
@@ -382,7 +380,7 @@ async def _finished(
             and (left := until - time.monotonic()) > 0
             and not segments.scheduler.stopping
         ):
-            job = job or segments.scheduler.find(segment.id)
+            job = job or segments.scheduler.jobs.get(segment.id)
             if job:
                 await _wait(job, left)
             else:
@@ -396,8 +394,8 @@ async def _finished(
             job = None
             segment = now
     # Now the caller has the id with a 202, and may ask again at any time.
-    if job := segments.scheduler.find(segment.id):
-        job.wanted = True
+    if job := segments.scheduler.jobs.get(segment.id):
+        job.waiters += 1
     return segment
 
 
@@ -408,7 +406,7 @@ async def _wait(job: SegmentJob, seconds: float) -> None:
         await asyncio.wait({asyncio.wrap_future(job.done)}, timeout=seconds)
     except asyncio.CancelledError:
         # Two callers may wait for one segment: the first who hangs up does not take it from the other.
-        if job.waiters == 1 and not job.wanted:
+        if job.waiters == 1:
             job.cancel.asked.set()
         raise
     finally:

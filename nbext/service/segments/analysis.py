@@ -103,8 +103,7 @@ class Planner:
             text = canonical_json(body)
             if len(self.known) >= _MOST:
                 # Not all of them: who asks a few more in turn would have each planned anew.
-                oldest, *_ = self.known
-                self.known.pop(oldest, None)
+                self.known.pop(next(iter(self.known)), None)
             if len(text) <= _LONGEST:
                 self.known[text] = PlannedBody(plan)
         return plan
@@ -221,17 +220,15 @@ def funnel_of(planner: Planner, asked: ExecuteRequest) -> dict[str, Any]:
     """Return each condition of a segment that must hold, counted alone and with those before it; and a few wallets."""
     plan = planner.plan(asked)
     steps = language.funnel_steps(plan, planner.count)
-    sample = list[str]()
-    if few := min(plan.limit, _SAMPLE):
-        found = planner.dataset.ask(language.compile(plan), limit=few, cancel=planner.cancel)
-        sample = found.rows["address"].to_pylist()
+    few = min(plan.limit, _SAMPLE)
+    found = planner.dataset.ask(language.compile(plan), limit=few, cancel=planner.cancel)
     heading = _heading(plan)
     if "exclude" not in asked["filters"]:
         heading["warnings"] = language.funnel_notes(plan)
     return {
         **heading,
         "steps": steps,
-        "sample": sample,
+        "sample": found.rows["address"].to_pylist(),
         "fingerprint": planner.dataset.about.fingerprint,
     }
 
@@ -385,21 +382,20 @@ def profile_of(planner: Planner, plan: Any, asked: Mapping[str, Any]) -> dict[st
     seen = _seen_on(chain_of(one.chain_id) for one in plan.whole.seen)
     base = planner.plan(asked["base"] or {"filters": {**seen, **scope}, "limit": 0})
     parts = _parts(planner, plan, scope)
+    both = language.compile(plan), language.compile(base)
     # Of a part the condition alone: whom a side leaves out, it leaves out with every part.
-    questions = [language.compile(one) for one in (plan, base)]
-    questions += [Question(one.leaves[0].wallets) for one in parts]
+    questions = [*both, *(Question(one.leaves[0].wallets) for one in parts)]
     least = asked["least"]
     number, found = profile_of_holders(
         planner.dataset,
-        questions[0],
-        questions[1],
+        *both,
         _times(plan),
         least=least,
         most=MOST_CONTRACTS,
         cancel=planner.cancel,
     )
-    both = [[side, 2 + place] for place in range(len(parts)) for side in (0, 1)]
-    wallets, of_base, *counts = planner.count(questions, [[0], [1], *both])
+    pairs = [[side, 2 + place] for place in range(len(parts)) for side in (0, 1)]
+    wallets, of_base, *counts = planner.count(questions, [[0], [1], *pairs])
     return {
         "wallets": wallets,
         "base": of_base,

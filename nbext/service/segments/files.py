@@ -26,15 +26,16 @@ class Unavailable(StorageError):
 
 
 class StoredFiles:
-    """A folder of files that never change, which belongs to one registry.
+    """A folder, of a service's own, of files that never change, which belongs to one registry.
 
     A file's bytes are compared with what they were before its first use in this process, and again where its size or
     the time of its last change is another: a gigabyte is not hashed for each read.
     """
 
-    def __init__(self, folder: Path, registry_id: str) -> None:
-        self.folder = folder
-        self.aside = folder.parent / "aside"
+    name: str
+
+    def __init__(self, state: Path, registry_id: str) -> None:
+        self.folder = state / self.name
         self._registry = registry_id
         self._intact: dict[str, tuple[int, int, int]] = {}
 
@@ -113,9 +114,10 @@ class StoredFiles:
 
     def set_aside(self, name: str) -> None:
         """Move a damaged file out of the way, for the operator to look at."""
-        self.aside.mkdir(exist_ok=True, mode=0o700)
+        aside = self.folder.with_name("aside")
+        aside.mkdir(exist_ok=True, mode=0o700)
         with contextlib.suppress(FileNotFoundError):  # another service was quicker
-            (self.folder / name).replace(self.aside / name)
+            (self.folder / name).replace(aside / name)
 
     def remove(self, name: str) -> None:
         """Delete a file: old, or of a run that was cancelled; readers that have it open go on reading."""

@@ -25,7 +25,6 @@ from nbext.service.accounts.keys import Key
 from nbext.service.problems import Problem, invalid
 from nbext.service.segments.files import StoredFiles
 
-FOLDER = "lists"
 # Addresses that are compared, or moved, at a time.
 _BLOCK = 1_000_000
 # A use is noted at most this often (seconds): each makes the other services of the folder hash the list again.
@@ -37,8 +36,10 @@ _PRIVATE = ".private"
 class Lists(StoredFiles):
     """The stored lists of one data folder. Several services may share it: a file is whole or absent."""
 
-    def __init__(self, folder: Path, database: Database) -> None:
-        super().__init__(folder / FOLDER, database.id)
+    name = "lists"
+
+    def __init__(self, state: Path, database: Database) -> None:
+        super().__init__(state, database.id)
         self._database = database
         # One sort at a time: each has all of a list in memory, though it is the system's cache.
         self._sorting = threading.Lock()
@@ -144,9 +145,9 @@ class Lists(StoredFiles):
         return sorted(stored)
 
 
-def verified_lists(folder: Path) -> Iterator[tuple[str, bool]]:
+def verified_lists(state: Path) -> Iterator[tuple[str, bool]]:
     """Yield the file name of each list of a service's folder, and whether its bytes are those it is named by."""
-    for path in files_in(folder / FOLDER, "ls_*"):
+    for path in files_in(state / Lists.name, "ls_*"):
         # Deleted meanwhile, as old ones are, is not damaged.
         with contextlib.suppress(FileNotFoundError):
             yield path.name, list_id(_blocks(path)) == path.name.partition(".")[0]

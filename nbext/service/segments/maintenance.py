@@ -52,21 +52,12 @@ class Maintenance:
             # A command, or a start on a full disk, may have given the reserve up; what was just deleted made room.
             _ROUND: {"clean": self._clean, "reserve": keep_reserve},
         }
-        self._thread = threading.Thread(target=self._run, name="nbext-maintenance", daemon=True)
-
-    def start(self) -> None:
-        """Begin the rounds."""
-        self._thread.start()
-
-    @property
-    def alive(self) -> bool:
-        """Whether the rounds go on."""
-        return self._thread.is_alive()
+        self.thread = threading.Thread(target=self._run, name="nbext-maintenance", daemon=True)
 
     def stop(self) -> None:
         """End the rounds."""
         self._stop.set()
-        self._thread.join(timeout=5)
+        self.thread.join(timeout=5)
         self._do("audit", self._audit.flush)
 
     def _do(self, name: str, work: Callable[[], object]) -> None:

@@ -17,7 +17,6 @@ import secrets
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -47,8 +46,7 @@ _TEXTS = ("string", "uint256", "timestamp")
 class ResultFolder(StoredFiles):
     """The folder of result files."""
 
-    def __init__(self, folder: Path, registry_id: str) -> None:
-        super().__init__(folder / "results", registry_id)
+    name = "results"
 
     def write(self, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> ResultFile:
         """Store rows in a new file, batch by batch; all but the last have the rows of the first."""

@@ -143,7 +143,7 @@ class SegmentService:
         segment_id = own_id_of(plan, dataset, key)
         segment = self._settled(segment_id)
         if segment and segment.status not in WITHOUT_RESULT and claim is None:
-            job = self.scheduler.find(segment_id)
+            job = self.scheduler.jobs.get(segment_id)
         else:
             own = SegmentJob(segment_id, plan)
             try:
@@ -154,11 +154,9 @@ class SegmentService:
                         lent.enter_context(self.generations.acquire(fingerprint))
                         job.done.add_done_callback(lambda _: lent.close())
                     # As of the last block is now: of two ways to write it, the id has the one without a time.
-                    filters = {
-                        name: one
-                        for name, one in body["filters"].items()
-                        if name != "asOf" or name in plan.canonical["filters"]
-                    }
+                    filters = {**body["filters"]}
+                    if "asOf" not in plan.canonical["filters"]:
+                        filters.pop("asOf", None)
                     segment = self.store.enqueue(
                         segment_id,
                         {**request, "filters": filters},
@@ -178,8 +176,8 @@ class SegmentService:
 
     def _worded(self, request: dict[str, Any], plan: Any, segment: SegmentRecord) -> SegmentRecord:
         facts = segment.facts
-        said = self._facts(plan, facts.get("counted", ()), facts.get("why", ()))
-        return replace(segment, request=request, facts={**segment.facts, **said})
+        said = self._facts(plan, facts["counted"], facts["why"])
+        return replace(segment, request=request, facts={**facts, **said})
 
     def _facts(
         self, plan: Any, counted: Sequence[Sequence[int]] = (), why: Sequence[str] = ()

@@ -16,7 +16,8 @@ from nbext.service.accounts.database import Database
 from nbext.service.container import Container
 from nbext.service.limits import Policy
 from nbext.service.middleware import Log
-from nbext.service.segments.files import StoredFiles, Unavailable
+from nbext.service.segments.files import Unavailable
+from nbext.service.segments.results import ResultFolder
 from tests.service.conftest import Running
 from tests.service.segments.test_lists import packed, sent
 from tests.service.segments.test_segments import body
@@ -46,7 +47,7 @@ def rounds(service: Running, count: int = 2) -> None:
 
 
 def test_a_file_is_here_absent_damaged_or_unavailable(tmp_path, monkeypatch):
-    files = StoredFiles(tmp_path / "results", "a-registry")
+    files = ResultFolder(tmp_path, "a-registry")
     files.claim(expected=False)
     path, read = files.folder / "one", []
 
@@ -110,7 +111,7 @@ def test_results_that_cannot_be_read_now_are_503_and_are_read_once_they_can_be(
     assert running.get(read).content == rows
     assert running.execute(body(1))["cached"] is True
     assert running.get("/readyz").status_code == 200
-    assert not results.aside.exists()
+    assert not results.folder.with_name("aside").exists()
 
 
 def test_a_result_that_is_missing_is_410_until_it_is_back_and_is_made_anew_when_asked_for(running):
@@ -184,7 +185,9 @@ def test_a_list_is_compared_with_its_name_before_each_use_after_a_change(running
     path.write_bytes(bytes(flipped))
     answer = running.post("/v1/segment/execute", {**asked, "limit": 8})
     assert (answer.status_code, answer.json()["errors"][0]["code"]) == (422, "unknown-list")
-    assert [each.name for each in running.container.segments.lists.aside.iterdir()] == [found]
+    assert [
+        each.name for each in running.container.segments.lists.folder.with_name("aside").iterdir()
+    ] == [found]
 
 
 def opened(data_dir: Path, state: Path, **options) -> Container:

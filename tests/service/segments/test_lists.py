@@ -205,7 +205,10 @@ def test_lists_are_deleted_when_unused_or_without_room_and_changed_ones_are_not_
     assert stored_in(lists) == [second]
     (lists.folder / second).write_bytes(b"x" * 40)
     assert lists_of(tmp_path).find(second) is None
-    assert (stored_in(lists), [path.name for path in lists.aside.iterdir()]) == ([], [second])
+    assert (
+        stored_in(lists),
+        [path.name for path in lists.folder.with_name("aside").iterdir()],
+    ) == ([], [second])
 
 
 def test_a_key_has_a_share_and_no_list_of_the_hour_gives_way_to_another_keys(tmp_path):

@@ -202,7 +202,7 @@ def test_who_asks_for_a_segment_that_is_just_being_cancelled_asks_for_another_ru
         else:
             lines = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
             hang_up(one, after=dataset.asked, headers=lines)
-            jobs = one.container.segments.scheduler._jobs
+            jobs = one.container.segments.scheduler.jobs
             eventually(lambda: [job.cancel.asked.is_set() for job in jobs.values()] == [True])
         with ThreadPoolExecutor(1) as pool:
             again = pool.submit((other or one).post, wire.EXECUTE, body(7), headers=headers)
