@@ -276,7 +276,7 @@ class Client:
         if reading.rows is not None:
             table = run.table(reading, call)
         elif self._service.ours:
-            known = {**reading.said, **reading.counts}
+            known = reading.said | reading.counts
             row = {name: known.get(name) for name in op.SEGMENT_FIELDS}
             table = frames.frame_as_of([row], op.SEGMENT_FIELDS)
         else:

@@ -78,12 +78,12 @@ class Reading:
     as_of: Mapping[str, Any] | None = None
 
     @property
-    def said(self) -> Mapping[str, Any]:
+    def said(self) -> dict[str, Any]:
         """The fields of the answer, none where it is no object: a stranger's may be anything."""
         return self.document if isinstance(self.document, dict) else {}
 
     @property
-    def counts(self) -> Mapping[str, Any]:
+    def counts(self) -> dict[str, Any]:
         """The numbers of rows that our own service names ``counts``; a stranger's may be anything."""
         counts = self.said.get("counts")
         return counts if isinstance(counts, dict) else {}

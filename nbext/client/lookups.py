@@ -114,9 +114,8 @@ def metadata(
             table.insert(list(types).index("totalSupply"), "supply", units)
     else:
         stranger = service.stranger
-        table = frames.frame(
-            rows, configured={**known, **(stranger.types(kind) if stranger else {})}
-        )
+        configured = known | (stranger.types(kind) if stranger else {})
+        table = frames.frame(rows, configured=configured)
     # Each look-up may bring the same warning: the reader wants it once.
     warnings = [*dict.fromkeys(notes), *frames.wide_columns(known, table.dtypes)]
     if failed:

@@ -325,7 +325,7 @@ class SegmentRun:
         """Return what was read, and the pages that follow it, as a DataFrame, once its rows are counted."""
         # Arrow of our own service says itself what its columns are: exact amounts are decimals, and texts stay so.
         is_typed = self.service.ours and reading.table is not None
-        call = replace(call, types={} if is_typed else {**reading.types, **self._types})
+        call = replace(call, types={} if is_typed else reading.types | self._types)
         found = self.service.table(reading, call, limit=self._limit, counts=self._counts)
         check_count(len(found), {}, self._limit)
         self._notes += reading.warnings
@@ -398,7 +398,7 @@ class SegmentRun:
         every = chain([first], pages)
         if first.table is None:
             lists = (page.records or [] for page in every)
-            rows = to.write_pages(lists, {**first.types, **self._types}, file)
+            rows = to.write_pages(lists, first.types | self._types, file)
         else:
             tables = frames.alike(page.table for page in every)
             batches = (batch for table in tables for batch in table.to_batches())
@@ -467,7 +467,7 @@ class SegmentRun:
             *map(str, stated if isinstance(stated, list) else [stated]),
             *reading.warnings,
             *self._notes,
-            *frames.wide_columns({**reading.types, **self._types}, table.dtypes),
+            *frames.wide_columns(reading.types | self._types, table.dtypes),
         ]
         # Those of an answer may be another's: of whoever asked for the same first, or what a stranger makes of them.
         words: Any = {**said, **body}

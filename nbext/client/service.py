@@ -149,8 +149,10 @@ class Service:
                         came = exchange.open()
                     except ApiError as error:
                         if not self.ours:
-                            body = json.dumps(error.problem).encode() if error.problem else b""
-                            said = Answer(error.status, {}, body, call.target)
+                            # Its numbers may be fractions, which json does not write.
+                            problem, write = error.problem, frames.json_number
+                            text = json.dumps(problem, default=write) if problem else ""
+                            said = Answer(error.status, {}, text.encode(), call.target)
                             self._remember(said, call, failure=str(error))
                         raise
                     reading = self.decoded(came, want, call)
@@ -171,7 +173,7 @@ class Service:
         if self.ours:
             return of_ours(came, want, call.operation)
         try:
-            reading = self._strangers_decoder.read(came, want, call.types, call, call.folder)
+            reading = self._strangers_decoder.read(came, want, call)
         except NbextError as error:
             answer = came.answer or Answer(came.status, came.headers, came.head, came.url)
             self._remember(answer, call, failure=str(error))
@@ -232,8 +234,8 @@ class Service:
             records += page.records or []
             tables += [] if page.table is None else [page.table]
         stranger = self.stranger
-        configured = {**reading.types, **(stranger.types(call.operation) if stranger else {})}
-        stated = {**configured, **call.types}
+        configured = reading.types | (stranger.types(call.operation) if stranger else {})
+        stated = configured | call.types
         if tables:
             import pyarrow as pa
 
@@ -243,7 +245,7 @@ class Service:
             reading.records = None
             reading.document = None if reading.id is None else reading.document
             found = frames.frame(records, call.types, configured)
-            stated = {**frames.whole_texts(records, found), **stated}
+            stated = frames.whole_texts(records, found) | stated
         reading.warnings += frames.wide_columns(stated, found.dtypes)
         return found
 

@@ -234,7 +234,7 @@ def _batches(lines: Iterable[str], schema: Any) -> Iterator[Any]:
     rest, texts = iter(lines), [field.name for field in schema if pa.types.is_string(field.type)]
     while records := [json.loads(line) for line in islice(rest, BATCH)]:
         plain = [
-            {**record, **{name: frames.text_or_json(record.get(name)) for name in texts}}
+            record | {name: frames.text_or_json(record.get(name)) for name in texts}
             for record in records
         ]
         yield pa.RecordBatch.from_pylist(plain, schema)

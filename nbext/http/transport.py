@@ -104,7 +104,7 @@ class Call:
     # How the client reads the answer: whose settings do (segment, export, search, token, nft or signup), the types of
     # columns that it knows already, and the folder of the file that the rows are for.
     operation: str = "segment"
-    types: Mapping[str, str] = field(default_factory=dict)
+    types: dict[str, str] = field(default_factory=dict)
     folder: Path | None = None
     # What the answer must be of: the segment; the chain, and the address or the term.
     asked: Mapping[str, str] = field(default_factory=dict)

@@ -61,7 +61,7 @@ def number_of(value: Any) -> int | None:
         return int(value.replace(",", ""))
     if isinstance(value, Decimal) and abs(value) < 10**18 and value == int(value):
         return int(value)
-    return value if isinstance(value, int) and not isinstance(value, bool) else None
+    return value if type(value) is int else None
 
 
 def truth_of(value: Any) -> bool | None:
@@ -149,7 +149,7 @@ def shape_of(value: Any) -> str:
 
 def is_like(pattern: str, value: Any) -> bool:
     """Say whether a value, as a text in any case, is like a pattern."""
-    return re.fullmatch(pattern, str(value)[:1000], re.IGNORECASE | re.DOTALL) is not None
+    return re.fullmatch(f"(?is){pattern}", str(value)[:1000]) is not None
 
 
 IDS, STATUSES = names("ids"), names("statuses")

@@ -165,8 +165,9 @@ class Walk:
             raise ProtocolError(
                 f"After {self._came:,} rows a page says that it is not done: its rows may be missing."
             )
-        self._unknown = {**signs["unknown"], **self._unknown}
-        self._unproven, self._cut = self._unproven or page.unproven, self._cut or page.cut
+        self._unknown = signs["unknown"] | self._unknown
+        self._unproven |= page.unproven
+        self._cut |= page.cut
         self._bytes += page.size
         self._seen, self._most = self._seen + 1, max(self._most, rows)
         if self.cap is not None and self._bytes > self.cap:
@@ -321,7 +322,7 @@ class Walk:
                 for way in ways
             ]
         if self._profile.style in ("page", "offset"):
-            return [*counted, *ways]
+            return counted + ways
         # Where a link led here, a cursor beside it leads nowhere.
         of_links = isinstance(self._way, str)
         ways = [way for way in ways if isinstance(way, str) or not of_links] or counted

@@ -53,7 +53,7 @@ Lines = Mapping[str, Any]
 OPERATIONS = ("segment", "export", "search", "token", "nft", "signup")
 STATES = {"done": State.COMPLETED, "failed": State.FAILED, "running": State.RUNNING}
 # What may be set: of each name what is below it, or the values that it may have; [] is any value, and * any name.
-TABLES: Lines = vocabulary()["settings"]
+TABLES = vocabulary()["settings"]
 _HEADER = "header:"
 
 
@@ -89,7 +89,7 @@ class ForeignProfile:
         # A sign-up is never sent twice, whatever the settings say.
         allowed["segment"] |= idempotent
         names = {"profile": ("none", *builtins()), **allowed}
-        _check(remote, {**TABLES, **idempotent, **names}, "remote")
+        _check(remote, TABLES | idempotent | names, "remote")
         self.operation, self._remote = operation, _flat(remote)
         self.known, self.states = set[str](), dict[str, State]()
         lines = dict[str, Any]()

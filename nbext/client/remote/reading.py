@@ -10,7 +10,6 @@ import contextlib
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
-from pathlib import Path
 from typing import Final
 from urllib.parse import unquote
 
@@ -83,7 +82,7 @@ class Stranger:
             str(remote.get("profile", "none")),
         )
 
-    def types(self, operation: str) -> Mapping[str, str]:
+    def types(self, operation: str) -> dict[str, str]:
         """Return the types of columns, by our names, that the settings state for all answers of an operation."""
         return self._profiles[operation].types
 
@@ -98,19 +97,12 @@ class Stranger:
         profile = self._profiles[operation]
         return outlined(answer, document, reading, profile, self._key, failure=failure)
 
-    def read(
-        self,
-        came: Incoming,
-        want: Want,
-        types: Mapping[str, str],
-        call: Call,
-        folder: Path | None = None,
-    ) -> ForeignPage:
-        """Return what the answer says, under our names for its columns; the rows of a table wait in the ``folder``."""
+    def read(self, came: Incoming, want: Want, call: Call) -> ForeignPage:
+        """Return what the answer says, under our names for its columns; rows for a file wait in its folder."""
         profile, fields = self._profiles[call.operation], _METADATA.get(call.operation, {})
-        types = {**profile.types_by_theirs, **types}
+        types = profile.types_by_theirs | call.types
         try:
-            page = content.opened(came, want, types, folder)
+            page = content.opened(came, want, types, call.folder)
             page.profile = profile
             if want is Want.RECEIPT:
                 _read_receipt(page)
@@ -135,8 +127,7 @@ class Stranger:
             page.table = page.table.rename_columns(list(to_ours(names, fields)))
         elif page.records and (profile.columns or fields):
             page.records = [to_ours(profile.renamed(record), fields) for record in page.records]
-        present = page.table.column_names if page.table is not None else (page.records or [{}])[0]
-        page.types |= {name: kind for name, kind in fields.items() if name in present}
+        page.types |= fields
         return page
 
 

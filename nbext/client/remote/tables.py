@@ -156,7 +156,7 @@ def record_of(record: Any) -> Any:
         return dict(record)
     # What JSON:API, GraphQL and Elasticsearch have beside it is about the record; what others have may be a part of it.
     own = {"id"} if layer in _LAYERS[:3] else record.keys() - {layer}
-    return {**{name: value for name, value in record.items() if name in own}, **record[layer]}
+    return {name: value for name, value in record.items() if name in own} | record[layer]
 
 
 def _of_lists(value: Sequence[list[Any]], path: str, columns: list[Any], source: Any) -> FoundTable:

@@ -12,7 +12,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from nbext import Client
-from nbext.errors import AmbiguousAnswer, NbextError, NotFound, ProtocolError
+from nbext.errors import AmbiguousAnswer, BadRequest, NbextError, NotFound, ProtocolError
 from nbext.http.errors import redacted
 from nbext.settings import Secret
 from tests.client.conftest import KEY
@@ -64,6 +64,17 @@ def test_values_are_shown_when_asked_for_short_visible_and_without_the_key(serve
     assert lines[3] == r"rows[].name  text  'a\u202e\x1b[31m" + "x" * 53 + "'… (507 characters)"
     assert lines[4] == "note         text  '***!'"
     assert KEY not in repr(client.outline)
+
+
+def test_an_error_with_a_fraction_in_it_is_the_service_s_own_and_is_outlined(server, client):
+    server.script("POST /v1/search", reply({"detail": "too poor", "cost": 0.4}, 400))
+    with pytest.raises(BadRequest) as caught:
+        client.search_nfts("ape")
+    assert str(caught.value) == "The service answered 400: too poor"
+    assert client.outline.text(values=True).splitlines()[1:3] == [
+        "detail  text  'too poor'",
+        "cost    number  '0.4'",
+    ]
 
 
 def test_an_error_names_its_candidates_and_where_to_look(server, client):

@@ -37,7 +37,7 @@ def answer(body, content_type="application/json", status=200, **headers):
 
 def decoded(came, want, remote=None):
     call = Call("GET", "x", Deadline(60))
-    return Stranger(remote or {}, "h", Secret("a-key")).read(came, want, {}, call)
+    return Stranger(remote or {}, "h", Secret("a-key")).read(came, want, call)
 
 
 def rows(reading):
