@@ -17,6 +17,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from nbext.client import frames
 from nbext.core import strict_json
@@ -27,7 +29,6 @@ from nbext.errors import ValidationError
 
 if TYPE_CHECKING:
     import pandas as pd
-    import pyarrow as pa
 
 Bytes = np.ndarray[Any, np.dtype[np.uint8]]
 Mask = np.ndarray[Any, np.dtype[np.bool_]]
@@ -69,9 +70,6 @@ class AddressColumn:
 
     def packed(self) -> tuple[Bytes, Mask, Mask]:
         """Return the 20 bytes of each address, in order; which rows have one; and which rows are blank."""
-        import pyarrow as pa
-        import pyarrow.compute as pc
-
         rows = pc.fill_null(self.texts, "")
         good = _lengths(rows) == _TEXT
         if not good.all():
@@ -210,15 +208,11 @@ def _anything(given: Any) -> AddressColumn:
 
 
 def _lengths(rows: pa.Array) -> Any:
-    import pyarrow.compute as pc
-
     return pc.binary_length(rows).to_numpy(zero_copy_only=False)
 
 
 def _column(value: Any) -> AddressColumn:
     """Return the values of a column as texts."""
-    import pyarrow as pa
-
     if hasattr(value, "columns"):
         names = {str(name): name for name in getattr(value, "column_names", value.columns)}
         value = value[names[_address_column(list(names))]]
@@ -245,7 +239,7 @@ def _column(value: Any) -> AddressColumn:
         # Python writes it.
         texts = pa.array(
             [one if isinstance(one, str) and one.isascii() else _written(one) for one in items],
-            pa.large_string(),
+            "large_string",
         )
 
     def place(row: int) -> str:
@@ -265,22 +259,19 @@ def _written(value: Any) -> str | None:
 
 
 def _as_texts(rows: Any) -> pa.Array:
-    import pyarrow as pa
-
     rows = rows.combine_chunks() if isinstance(rows, pa.ChunkedArray) else rows
     if "binary" in str(rows.type) and not pa.types.is_nested(rows.type):
         # As chain data in Parquet has it.
-        return pa.array([one and "0x" + one.hex() for one in rows.to_pylist()], pa.large_string())
+        return pa.array([one and "0x" + one.hex() for one in rows.to_pylist()], "large_string")
     try:
-        return rows.cast(pa.large_string())
+        return rows.cast("large_string")
     except pa.ArrowException:
         # Lists and structs have no cast to text.
-        return pa.array([_written(one) for one in rows.to_pylist()], pa.large_string())
+        return pa.array([_written(one) for one in rows.to_pylist()], "large_string")
 
 
 def _file(path: Path) -> AddressColumn:
     """Return the addresses of a file."""
-    import pyarrow as pa
     from pyarrow import parquet
 
     path = path.expanduser()
@@ -310,7 +301,6 @@ def _file(path: Path) -> AddressColumn:
 
 def _text(text: str, source: str = "The text", *, is_csv: bool = False) -> AddressColumn:
     """Return the addresses of a text: one a line, in a column of CSV, or many on a line."""
-    import pyarrow as pa
     from pyarrow import csv as arrow_csv
 
     above = next(_NO_ROWS.finditer(text))[0]
@@ -342,7 +332,7 @@ def _text(text: str, source: str = "The text", *, is_csv: bool = False) -> Addre
             invalid_row_handler=lambda row: "skip" if _is_no_row(row.text) else "error",
         ),
         arrow_csv.ConvertOptions(
-            include_columns=[own[wanted]], column_types={own[wanted]: pa.large_string()}
+            include_columns=[own[wanted]], column_types={own[wanted]: "large_string"}
         ),
     )
 
@@ -373,8 +363,6 @@ def _is_no_row(line: str) -> bool:
 
 def _pieces(text: str) -> AddressColumn:
     """Return the addresses of a text that has several on a line: a row, a list as a program writes it, or JSON."""
-    import pyarrow as pa
-
     if text.lstrip().startswith(("[", "{")):
         try:
             return _document(text)
@@ -388,7 +376,7 @@ def _pieces(text: str) -> AddressColumn:
         if one.strip(_AROUND)
     ]
     return AddressColumn(
-        pa.array([one for _, one in found], pa.large_string()), lambda row: f"line {found[row][0]}"
+        pa.array([one for _, one in found], "large_string"), lambda row: f"line {found[row][0]}"
     )
 
 

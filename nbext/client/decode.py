@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+
 from nbext.core import wire
 from nbext.core.rules import unlike
 from nbext.core.strict_json import NotJson, read_answer
@@ -19,8 +21,6 @@ from nbext.errors import AmbiguousAnswer, ProtocolError
 from nbext.http.body import NO_CAP, retry_after
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from nbext.http.body import Answer, Incoming
 
 
@@ -103,8 +103,6 @@ HINT = "`%nbext last-answer` shows the answer's fields and the lines of settings
 def of_ours(came: Incoming, want: Want, operation: str) -> Reading:
     """Return what an answer of our own service says."""
     if came.content_type == wire.ARROW_TYPE:
-        import pyarrow as pa
-
         came.cap = NO_CAP
         schema, batches = arrow_batches(came)
         return Reading(table=pa.Table.from_batches(batches, schema))
@@ -155,8 +153,6 @@ def json_object(answer: Answer) -> tuple[dict[str, Any], list[str]]:
 
 def arrow_batches(source: Incoming) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
     """Return the schema of an Arrow IPC stream, and its batches while they arrive: they may be more than memory."""
-    import pyarrow as pa
-
     with _not_arrow():
         reader = pa.ipc.open_stream(source)
 
@@ -187,8 +183,6 @@ def refuse_other_kinds(head: bytes) -> None:
 
 @contextlib.contextmanager
 def _not_arrow() -> Iterator[None]:
-    import pyarrow as pa
-
     try:
         yield
     except (pa.ArrowInvalid, OSError) as error:

@@ -23,6 +23,10 @@ from functools import cache
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from nbext.core.rules import is_whole
 from nbext.core.times import TIMESTAMP
 from nbext.core.uint256 import as_texts, digits_of_column, size_of
@@ -31,7 +35,6 @@ from nbext.errors import ProtocolError
 
 if TYPE_CHECKING:
     import pandas as pd
-    import pyarrow as pa
 
 # 007 is a name and no number: as one it would come back as 7. Python reads no number of thousands of digits.
 _WHOLE = re.compile("0|-?[1-9][0-9]{0,99}")
@@ -70,7 +73,6 @@ def frame(
 def typed_column(values: Sequence[Any], kind: str | None) -> Any:
     """Return values as an array of the dtype that their type has."""
     import pandas as pd
-    import pyarrow as pa
 
     present = [value for value in values if value is not None]
     fits = _FITS.get(kind or "")
@@ -90,7 +92,7 @@ def typed_column(values: Sequence[Any], kind: str | None) -> Any:
         # NaN is a number to float64: a missing one needs the masked dtype, unless the dtype is promised.
         dtype: Any = "float64" if kind == "float64" or len(present) == len(values) else "Float64"
         return pd.array(plain, dtype=dtype)
-    arrow = {str: pa.string(), bool: pa.bool_(), int: pa.int64()}[make]
+    arrow = {str: "string", bool: "bool", int: "int64"}[make]
     return _from_arrow(pa.chunked_array([pa.array(plain, arrow)]), kind or "")
 
 
@@ -107,7 +109,6 @@ def inferred(present: Sequence[Any]) -> str:
 @cache
 def text_dtype() -> Any:
     """Return the dtype of text: pandas' ``str``, kept in Arrow."""
-    import numpy as np
     import pandas as pd
 
     # Named in full: "str" alone is another dtype where pyarrow is not installed, and in pandas 2.
@@ -121,9 +122,7 @@ def exact_array() -> Any:
     Arrow itself refuses every sum and product of decimals whose digits might pass its 38 or 76. What is no whole
     number, such as a quotient or a mean, is the nearest float64. A million rows take two seconds.
     """
-    import numpy as np
     import pandas as pd
-    import pyarrow as pa
 
     # Its stubs leave out the methods that pandas' arrays are made of.
     arrow: Any = pd.arrays.ArrowExtensionArray
@@ -154,7 +153,7 @@ def exact_array() -> Any:
         def _operand(self, name: str) -> Any:
             """Return what Arrow computes rightly with: of decimals it cuts a mean, and a sum or product overflows."""
             if name == "mean":
-                return arrow(self._pa_array.cast(pa.float64()))
+                return arrow(self._pa_array.cast("float64"))
             if name == "prod" or (
                 name == "sum" and digits_of_column(size_of(self._pa_array)) is None
             ):
@@ -243,10 +242,7 @@ def _whole_or_float(values: list[Any]) -> Any:
 
 def exact_column(texts: pa.ChunkedArray) -> pa.ChunkedArray:
     """Return the digits of whole numbers as the narrowest decimals that hold their sum, too, or as text."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    kinds = {38: pa.decimal128(38, 0), 76: pa.decimal256(76, 0), None: pa.string()}
+    kinds = {38: pa.decimal128(38, 0), 76: pa.decimal256(76, 0), None: "string"}
     parts = []
     # Part by part: the wide numbers of all of a million rows at once would take as much as the table.
     for part in texts.chunks:
@@ -334,7 +330,6 @@ _FITS: dict[str, Any] = {
 def arrow_frame(table: pa.Table, types: Mapping[str, str]) -> pd.DataFrame:
     """Return an Arrow table as a DataFrame; text is not copied."""
     import pandas as pd
-    import pyarrow as pa
 
     columns = {}
     for name in table.column_names:
@@ -350,15 +345,11 @@ def arrow_frame(table: pa.Table, types: Mapping[str, str]) -> pd.DataFrame:
 
 def is_text(kind: pa.DataType) -> bool:
     """Say whether an Arrow type is text, however long."""
-    import pyarrow as pa
-
-    return kind in (pa.string(), pa.large_string())
+    return kind in ("string", "large_string")
 
 
 def _from_arrow(values: pa.ChunkedArray, kind: str) -> Any:
     import pandas as pd
-    import pyarrow as pa
-    import pyarrow.compute as pc
 
     are_digits = is_text(values.type) and kind in ("integer", "uint256")
     # An empty number is missing.
@@ -369,7 +360,7 @@ def _from_arrow(values: pa.ChunkedArray, kind: str) -> Any:
         digits = pc.if_else(pc.not_equal(values, ""), values, pa.scalar(None, values.type))
         # One beyond 64 bits makes its column exact decimals: floats, which pandas would take, lose digits.
         with contextlib.suppress(pa.ArrowInvalid):
-            digits = digits.cast(pa.int64() if kind == "integer" else digits.type)
+            digits = digits.cast("int64" if kind == "integer" else digits.type)
         fits = pa.types.is_integer(digits.type)
         values = digits if fits else exact_column(digits)
     if pa.types.is_decimal(values.type) and values.type.scale == 0:
@@ -394,8 +385,6 @@ def to_arrow(table: pd.DataFrame, *, flat: bool = False) -> pa.Table:
     A column of objects that have no one type becomes their texts (`text_or_json`); so does, where ``flat``, every
     column of objects. Labels of rows become the first columns.
     """
-    import pyarrow as pa
-
     # An analysis has its rows' names as its index.
     labels = label_names(table)
     table = table.reset_index(names=labels) if labels else table.copy(deep=False)
@@ -430,8 +419,6 @@ def to_polars(table: pd.DataFrame) -> Any:
 
 
 def _has_one_type(values: pd.Series[Any]) -> bool:
-    import pyarrow as pa
-
     try:
         pa.array(values, from_pandas=True)
     except (pa.ArrowException, OverflowError):

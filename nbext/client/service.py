@@ -18,6 +18,8 @@ from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
+import pyarrow as pa
+
 from nbext.client import frames
 from nbext.client.decode import (
     HINT,
@@ -237,8 +239,6 @@ class Service:
         configured = reading.types | (stranger.types(call.operation) if stranger else {})
         stated = configured | call.types
         if tables:
-            import pyarrow as pa
-
             found = frames.arrow_frame(pa.concat_tables(frames.alike(tables)), stated)
         else:
             # A table of a million rows and their records at once would take twice the memory.

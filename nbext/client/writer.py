@@ -14,6 +14,9 @@ from itertools import islice
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from nbext.client import frames
 from nbext.core.atomic_files import ORDINARY, whole_file
 from nbext.core.rules import FILES
@@ -70,7 +73,6 @@ class Target:
 
     def write(self, schema: Any, batches: Iterable[Any], file: IO[bytes]) -> int:
         """Write batches as csv, json, parquet or arrow; return their rows."""
-        import pyarrow as pa
         from pyarrow import csv, parquet
 
         kind = self.kind
@@ -181,8 +183,6 @@ def copy(source: Any, file: IO[bytes]) -> int:
 
 def _grouped(batches: Iterable[Any], schema: Any) -> Iterator[Any]:
     """Yield tables of some batches each: a row group of Parquet."""
-    import pyarrow as pa
-
     group: list[Any] = []
     for batch in batches:
         group.append(batch)
@@ -208,8 +208,6 @@ def _write_records(records: Iterable[Mapping[str, Any]], file: IO[bytes]) -> int
 
 def _put_down(pages: Iterable[list[Record]], types: Mapping[str, str], waiting: IO[str]) -> Any:
     """Write records one a line; return the Arrow schema that holds them all."""
-    import pyarrow as pa
-
     seen: dict[str, set[Any]] = {name: set() for name in types}
     for page in pages:
         for record in page:
@@ -217,20 +215,18 @@ def _put_down(pages: Iterable[list[Record]], types: Mapping[str, str], waiting: 
                 is_wide = isinstance(value, int) and value not in frames.INT64
                 seen.setdefault(name, set()).add(str if is_wide else type(value))
             waiting.write(json.dumps(record, default=frames.json_number) + "\n")
-    arrow = {"integer": pa.int64(), int: pa.int64(), "boolean": pa.bool_(), bool: pa.bool_()}
+    arrow = {"integer": "int64", int: "int64", "boolean": "bool", bool: "bool"}
     fields = []
     for name, kinds in seen.items():
         stated = types.get(name, "")
         # Without a value the service's word is all there is; a uint256 is text, however small it happens to be.
         first, *more = kinds - {type(None)} or {stated}
         kind = str if more or stated == "uint256" else first
-        fields.append((name, arrow.get(kind, pa.string())))
+        fields.append((name, arrow.get(kind, "string")))
     return pa.schema(fields)
 
 
 def _batches(lines: Iterable[str], schema: Any) -> Iterator[Any]:
-    import pyarrow as pa
-
     rest, texts = iter(lines), [field.name for field in schema if pa.types.is_string(field.type)]
     while records := [json.loads(line) for line in islice(rest, BATCH)]:
         plain = [
@@ -242,18 +238,13 @@ def _batches(lines: Iterable[str], schema: Any) -> Iterator[Any]:
 
 def safe(rows: Any) -> Any:
     """Return a table or a batch as a spreadsheet shows it: with ``'`` before each text and name that it would run."""
-    import pyarrow as pa
-
     for place, field in enumerate(rows.schema):
         if frames.is_text(field.type):
             rows = rows.set_column(place, field.name, _safe(rows.column(place)))
-    return rows.rename_columns(_safe(pa.array(rows.schema.names, pa.string())).to_pylist())
+    return rows.rename_columns(_safe(pa.array(rows.schema.names, "string")).to_pylist())
 
 
 def _safe(texts: Any) -> Any:
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     runs = pc.and_(
         pc.match_substring_regex(texts, _FORMULA),
         pc.invert(pc.match_substring_regex(texts, _NUMBER)),

@@ -213,7 +213,7 @@ _CHARSETS = r"utf-(16|32)(-[lb]e)?|iso8859-\d+|cp125\d|koi8-[ru]|shift_jis|gb180
 
 def _charset(content_type: str) -> str | None:
     """Return the charset that a content type declares, where the body has to be recoded for it."""
-    found = re.search(r";\s*charset\s*=\s*[\"']?([a-z0-9._:-]+)", content_type, re.IGNORECASE)
+    found = re.search(r"(?i);\s*charset\s*=\s*[\"']?([a-z0-9._:-]+)", content_type)
     try:
         name = codecs.lookup(found[1]).name if found else ""
     except LookupError:

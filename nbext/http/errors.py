@@ -14,10 +14,10 @@ import logging
 import re
 import socket
 import ssl
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import takewhile
 from operator import eq
-from typing import Any, Final
+from typing import Any
 from urllib.parse import quote, unquote, urlsplit
 
 import requests
@@ -81,7 +81,7 @@ def redacted(value: Any, key: Secret | None) -> Any:
 def _masked(text: str, words: Iterable[str]) -> str:
     # The longest first: a word may be a part of another.
     patterns = map(re.escape, sorted(words, key=len, reverse=True))
-    return re.sub("|".join(patterns), _STARS, text, flags=re.IGNORECASE)
+    return re.sub(f"(?i){'|'.join(patterns)}", _STARS, text)
 
 
 def _forms(secret: str) -> set[str]:
@@ -146,8 +146,8 @@ class Redaction:
         """Return the text without them."""
         text = _masked(text, [form.reveal() for form in self._long]) if self._long else text
         for word in self._short:
-            whole = rf"(?<![^\W_]){re.escape(word.reveal())}(?![^\W_])"
-            text = re.sub(whole, _STARS, text, flags=re.IGNORECASE)
+            whole = rf"(?i)(?<![^\W_]){re.escape(word.reveal())}(?![^\W_])"
+            text = re.sub(whole, _STARS, text)
         return text
 
 
@@ -172,13 +172,11 @@ _UNLOGGED = _Unlogged()
 
 
 # What requests, urllib3, http.client, ssl and the sockets may raise: requests' errors are OSErrors, too.
-FOREIGN: Final = (u.HTTPError, http.client.HTTPException, OSError, ValueError)
+FOREIGN = (u.HTTPError, http.client.HTTPException, OSError, ValueError)
 
 # The first that fits: what failed, and what we make of it. {0} is the service's address, {1} what it is, or the proxy's
 # where that failed, {2} the proxy's. What requests raises has urllib3's error as a cause, or is a ValueError.
-_OF_LIBRARY: Final[
-    tuple[tuple[tuple[type[BaseException], ...], type[TransportError | ConfigError], str], ...]
-] = (
+_OF_LIBRARY: Sequence[tuple[Any, type[TransportError | ConfigError], str]] = (
     (
         (requests.exceptions.InvalidProxyURL,),
         ConfigError,
@@ -226,7 +224,7 @@ _OF_LIBRARY: Final[
         "{0} answered with something that is not HTTP.",
     ),
 )
-_OF_STATUS: Final[dict[int, type[ApiError]]] = {
+_OF_STATUS: dict[int, type[ApiError]] = {
     401: AuthError,
     402: AuthError,
     403: AuthError,
@@ -396,10 +394,8 @@ def plain_words(answer: Answer) -> str:
     """Return what an answer that is no JSON says: its text on one line, of an HTML page its title."""
     # Bounded before the patterns: an error's body may have a megabyte.
     text = answer.body[:20_000].decode("utf-8", "replace")
-    if "html" in answer.content_type or re.match(
-        r"\s*<(!doctype|html|head|body)", text, re.IGNORECASE
-    ):
-        title = re.search(r"<title[^>]*>([^<]{1,200})", text, re.IGNORECASE)
+    if "html" in answer.content_type or re.match(r"(?i)\s*<(!doctype|html|head|body)", text):
+        title = re.search(r"(?i)<title[^>]*>([^<]{1,200})", text)
         return f"an HTML page{f', {html.unescape(title[1]).strip()!r}' if title else ''}"
     return " ".join(text.split())
 

@@ -131,7 +131,7 @@ def _of_table(
         came.cap = NO_CAP
     if is_csv:
         # pandas keeps text as large_string: read as such it is not copied once more.
-        text = pa.large_string() if folder is None else pa.string()
+        text = "large_string" if folder is None else "string"
         schema, batches, remarks = _csv_batches(came, types, text)
         notes = [f"Above the header the answer says {quoted(each, 200)}." for each in remarks]
     else:
@@ -173,10 +173,10 @@ def some_rows(page: ForeignPage) -> list[dict[str, Any]]:
     wallets = _address_column(rows[:20])
     if wallets:
         # Texts may come as a dictionary of them.
-        column = table.column(wallets).cast(pa.large_string())
+        column = table.column(wallets).cast("large_string")
         fits = pc.match_substring_regex(column, "^0x[0-9a-fA-F]{40}$")
         odd = table.select([wallets]).filter(pc.invert(pc.fill_null(fits, False)))
-    elif table.column(name).type in (pa.string(), pa.large_string()):
+    elif table.column(name).type in ("string", "large_string"):
         odd = table.filter(pc.equal(pc.utf8_lower(table.column(name)), name.lower()))
     return [*rows[:20], *odd.to_pylist(), *rows[20:]]
 
@@ -320,9 +320,9 @@ def _csv_batches(
     """
     csv_text = _CsvText(source)
     kinds = {
-        "integer": pa.int64(),
-        "boolean": pa.bool_(),
-        "float64": pa.float64(),
+        "integer": "int64",
+        "boolean": "bool",
+        "float64": "float64",
         "timestamp": pa.timestamp("s", "UTC"),
     }
     # No row may be longer than a block: of our service none has forty times as many characters as the header.

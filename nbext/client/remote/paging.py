@@ -341,7 +341,7 @@ class Walk:
         if number is None:
             return []
         # Spring and Flipside read another name than they send.
-        sent = "" if re.match("current|number$", name, re.IGNORECASE) else name
+        sent = "" if re.match("(?i)current|number$", name) else name
         names = [own] if own else list(filter(None, (sent, kind, sent.replace("_", "-"))))
         step = 1 if kind == "page" else rows
         ways: list[Way] = [{one: str(number + step)} for one in dict.fromkeys(names)]

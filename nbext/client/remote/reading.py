@@ -10,7 +10,6 @@ import contextlib
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
-from typing import Final
 from urllib.parse import unquote
 
 from nbext.client.decode import Reading, State, Want
@@ -60,7 +59,7 @@ from nbext.http.errors import of_problem, one_line, redacted, words
 from nbext.http.transport import Call
 from nbext.settings import Secret
 
-_METADATA: Final = {
+_METADATA = {
     "token": TOKEN_FIELDS,
     "nft": NFT_FIELDS,
     "search": {**SEARCH_FIELDS, "decimals": "integer"},

@@ -46,19 +46,15 @@ _LINK = re.compile(r"<([^<>]{1,8000})>((?:\s*;\s*[\w*-]+\s*(?:=\s*(?:\"[^\"]*\"|
 # Numbers in a text, whatever is between their thousands; one of which only the first digits are there; and what says
 # that there may be more: "10+", or any relation but that both are equal.
 _NUMBERS = re.compile(
-    r"(?<=0x)[0-9a-f]{1,15}|[0-9]{1,3}(?:[ .'_\u00a0\u2019\u202f][0-9]{3})+(?![0-9])|[0-9][0-9,]*(?!x)",
-    re.IGNORECASE,
+    r"(?i)(?<=0x)[0-9a-f]{1,15}|[0-9]{1,3}(?:[ .'_\u00a0\u2019\u202f][0-9]{3})+(?![0-9])|[0-9][0-9,]*(?!x)"
 )
-_ROUNDED = re.compile(r"[0-9]\s*(k|m|b|tsd|mio|mrd|thousand|million|billion)\b", re.IGNORECASE)
-_LEAST = re.compile(
-    r"^(?!(none|eq\w*|=+|exact\w*|) )|>|≥|[0-9]\s*\+|\b(over|more|least)\b", re.IGNORECASE
-)
+_ROUNDED = re.compile(r"(?i)[0-9]\s*(k|m|b|tsd|mio|mrd|thousand|million|billion)\b")
+_LEAST = re.compile(r"(?i)^(?!(none|eq\w*|=+|exact\w*|) )|>|≥|[0-9]\s*\+|\b(over|more|least)\b")
 # What a value says where rows are missing, under a name that is harmless otherwise.
 _A_PART = re.compile(
-    r"\b(partial\w*|sampled?|truncat\w*|incomplete|omitted|capped|stale|deprecated|upgrade|free (plan|tier))\b|"
+    r"(?i)\b(partial\w*|sampled?|truncat\w*|incomplete|omitted|capped|stale|deprecated|upgrade|free (plan|tier))\b|"
     r"\b(first|only|limited to|page)\s+(the )?[0-9]|[0-9]\s+of\s+[0-9]|(?<![\w/.])[0-9]+/[0-9]+(?![\w/.])|"
-    r"more (rows|results|than)|not all|out of date|exceed",
-    re.IGNORECASE,
+    r"more (rows|results|than)|not all|out of date|exceed"
 )
 _kind = partial(kind_named, "signs")
 # Kinds of what leads to the next page.
@@ -208,7 +204,7 @@ class Signs(defaultdict[str, dict[str, Any]]):
         for name, value in list(headers.items())[:200]:
             plain = re.sub(r"^x[-_](wp[-_]|ms[-_])?", "", name.lower())
             for pattern in vocabulary()["in_header_lines"]:
-                if found := re.fullmatch(pattern, f"{name}: {value[:1000]}", re.IGNORECASE):
+                if found := re.fullmatch(f"(?i){pattern}", f"{name}: {value[:1000]}"):
                     self.place(name, found.groupdict())
             if value.startswith("{") and "pagination" in plain:
                 with suppress(ValueError):
@@ -323,8 +319,8 @@ def _in_an_object(value: Place) -> list[Way]:
 def _asked_with(name: str, value: str) -> list[Way]:
     """Return the names under which a cursor may be sent back, the likeliest first; a wrong one repeats its page."""
     # X-Next-Cursor, x-ms-continuation: the header's own beginning is no part of the name.
-    own = re.sub(r"^(x[-_]|_)(ms-)?", "", name, flags=re.IGNORECASE)
-    asked = re.sub(r"^next[-_]?", "", own, flags=re.IGNORECASE) or own
+    own = re.sub(r"(?i)^(x[-_]|_)(ms-)?", "", name)
+    asked = re.sub(r"(?i)^next[-_]?", "", own) or own
     asked = asked[0].lower() + asked[1:] if asked[1:2].islower() else asked
     first, *others = vocabulary()["asked_with"].get(bare(name), [asked])
     return [{one: value} for one in dict.fromkeys([first, asked, own, *others, "cursor"])]
@@ -339,7 +335,7 @@ def _total(value: Any) -> tuple[str, int | None]:
     number, text = number_of(value), f"{relation} {value}"[:100]
     if number is None and isinstance(value, str) and not _ROUNDED.search(text):
         digits = (re.sub("[^0-9a-f]", "", one.lower()) for one in _NUMBERS.findall(text))
-        base = 16 if re.search(r"\b0x", text, re.IGNORECASE) else 10
+        base = 16 if re.search(r"(?i)\b0x", text) else 10
         number = max((int(one, base) for one in digits), default=None)
     is_least = number is not None and _LEAST.search(text)
     # No rows at all is said by who did not count, too.
@@ -350,7 +346,7 @@ def _links_of(header: str) -> dict[str, str]:
     """Return the addresses of a Link header (RFC 8288) by relation: several links, their parameters in any order."""
     found: dict[str, str] = {}
     for target, parameters in _LINK.findall(header[:100_000]):
-        for rel in re.findall(r';\s*rel\s*=\s*"?([^";]*)', parameters, re.IGNORECASE)[:1]:
+        for rel in re.findall(r'(?i);\s*rel\s*=\s*"?([^";]*)', parameters)[:1]:
             for name in rel.lower().split():
                 found.setdefault(name, target)
     return found
