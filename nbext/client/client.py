@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self, TypeAlias
 
 from nbext.client import frames, lookups, validate
 from nbext.client.decode import Want
-from nbext.client.filters import Wallets, as_sent, from_python, store
+from nbext.client.filters import Filters, Wallets, as_sent, from_python, store
 from nbext.client.segment_run import Reporter, SegmentRun
 from nbext.client.service import Service, public
 from nbext.client.writer import target_of
@@ -158,7 +158,7 @@ class Client:
 
     def request_for(
         self,
-        filters: Mapping[str, Any],
+        filters: Filters,
         operator: str = "AND",
         file_type: str = "json",
         limit: Limit = "default",
@@ -174,7 +174,7 @@ class Client:
     @public
     def execute_segment(
         self,
-        filters: Mapping[str, Any],
+        filters: Filters,
         operator: str = "AND",
         file_type: str = "json",
         limit: Limit = "default",
@@ -369,7 +369,7 @@ class Client:
     @public
     def explain(
         self,
-        filters: Mapping[str, Any],
+        filters: Filters,
         operator: str = "AND",
         limit: Limit = "default",
         *,
@@ -389,7 +389,7 @@ class Client:
     @public
     def counts(
         self,
-        segments: Sequence[tuple[Mapping[str, Any], str]],
+        segments: Sequence[tuple[Filters, str]],
         together: Sequence[Sequence[int]],
         *,
         amounts: bool | str = False,
@@ -423,9 +423,7 @@ class Client:
         return self._answer(op.COUNTS, body | ({"amounts": amounts} if amounts else {}))
 
     @public
-    def funnel(
-        self, filters: Mapping[str, Any], operator: str = "AND", *, sample: int = 0
-    ) -> dict[str, Any]:
+    def funnel(self, filters: Filters, operator: str = "AND", *, sample: int = 0) -> dict[str, Any]:
         """Return each condition of a segment counted alone, and with those before it, by our own service.
 
         ``sample`` is how many of its wallets come with them, under that name: 0 to 10.
@@ -480,9 +478,9 @@ class Client:
     @public
     def segment_profile(
         self,
-        filters: Mapping[str, Any],
+        filters: Filters,
         operator: str = "AND",
-        base: tuple[Mapping[str, Any], str] | None = None,
+        base: tuple[Filters, str] | None = None,
         least: int | None = None,
         *,
         progress: Reporter | None = None,
@@ -504,7 +502,7 @@ class Client:
     @public
     def segment_changes(
         self,
-        filters: Mapping[str, Any],
+        filters: Filters,
         operator: str = "AND",
         since: str | int | date = "30d",
     ) -> pd.DataFrame:
@@ -700,14 +698,14 @@ class Client:
         """Return what our own service answers to a body."""
         return self._service.document(self._service.call("POST", path, body, "execute_deadline"))
 
-    def _query(self, filters: Mapping[str, Any], operator: str) -> dict[str, Any]:
+    def _query(self, filters: Filters, operator: str) -> dict[str, Any]:
         """Return a segment as the operations of our own service take it that return no rows of it."""
         body, _ = self._asked(filters, operator, limit=0)
         return {"operator": body["operator"], "filters": body["filters"]}
 
     def _asked(
         self,
-        filters: Mapping[str, Any],
+        filters: Filters,
         operator: str,
         file_type: str = "json",
         limit: Limit = "default",

@@ -38,6 +38,8 @@ _EXACT = 2**53
 INLINE = op.MAX_WALLETS
 # What becomes one JSON value by itself.
 _SINGLE = (type(None), bool, str, Integral, float, Decimal, date)
+# Conditions, as a user writes them.
+Filters = Mapping[str, Any]
 # What a list becomes, under ``in`` or as a ``list``; it also gets whether no stored list is beside it.
 Change = Callable[[Any, bool], dict[str, Any]]
 

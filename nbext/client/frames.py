@@ -42,12 +42,14 @@ INT64 = range(-(2**63), 2**63)
 _ROWS_AT_ONCE = 10_000
 _AS_INTEGERS = ".astype(object) makes Python's integers of all."
 Record = Mapping[str, Any]
+# Types of columns, as above, by name.
+Types = Mapping[str, str]
 
 
 def frame(
     records: Sequence[Record],
-    types: Mapping[str, str] | None = None,
-    configured: Mapping[str, str] | None = None,
+    types: Types | None = None,
+    configured: Types | None = None,
 ) -> pd.DataFrame:
     """Return records as a table: the columns of ``types`` first, then others in order of appearance.
 
@@ -253,7 +255,7 @@ def exact_column(texts: pa.ChunkedArray) -> pa.ChunkedArray:
     return pa.chunked_array([part.cast(kind) for part in parts], kind)
 
 
-def wide_columns(stated: Mapping[str, str], found: Any) -> list[str]:
+def wide_columns(stated: Types, found: Any) -> list[str]:
     """Return a note for each column of whole numbers that is none, or wider than 38 digits, by its types."""
     notes = []
     for name, kind in stated.items():
@@ -327,7 +329,7 @@ _FITS: dict[str, Any] = {
 }
 
 
-def arrow_frame(table: pa.Table, types: Mapping[str, str]) -> pd.DataFrame:
+def arrow_frame(table: pa.Table, types: Types) -> pd.DataFrame:
     """Return an Arrow table as a DataFrame; text is not copied."""
     import pandas as pd
 
@@ -365,18 +367,12 @@ def _from_arrow(values: pa.ChunkedArray, kind: str) -> Any:
         values = digits if fits else exact_column(digits)
     if pa.types.is_decimal(values.type) and values.type.scale == 0:
         return exact_array()(values)
-    if is_text(values.type):
-        return text_dtype().__from_arrow__(values)
-    if pa.types.is_floating(values.type):
-        return values.to_numpy()
-    if pa.types.is_integer(values.type):
+    dtypes: dict[Any, Any] = dict.fromkeys((pa.string(), pa.large_string()), text_dtype())
+    dtypes[pa.bool_()] = pd.BooleanDtype()
+    if pa.types.is_integer(values.type) and values.null_count:
         # Without the mask a missing value would turn the whole column into floats.
-        whole: Any = pd.Int64Dtype()
-        return whole.__from_arrow__(values) if values.null_count else values.to_numpy()
-    if pa.types.is_boolean(values.type):
-        boolean: Any = pd.BooleanDtype()
-        return boolean.__from_arrow__(values)
-    return values.to_pandas().array
+        dtypes[values.type] = pd.Int64Dtype()
+    return values.to_pandas(types_mapper=dtypes.get).array
 
 
 def to_arrow(table: pd.DataFrame, *, flat: bool = False) -> pa.Table:
@@ -470,7 +466,7 @@ def described_columns(table: pd.DataFrame) -> list[dict[str, str]]:
 _AS_OF = {"block": "integer", "timestamp": "string"}
 
 
-def frame_as_of(records: Sequence[Record], fields: Mapping[str, str]) -> pd.DataFrame:
+def frame_as_of(records: Sequence[Record], fields: Types) -> pd.DataFrame:
     """Return records as a table that has the parts of their ``asOf`` in its place."""
     table = frame(records, fields)
     moments = [one.get("asOf") for one in records]

@@ -42,7 +42,7 @@ from nbext.errors import (
     SegmentExpired,
     SegmentFailed,
 )
-from nbext.http.body import NO_CAP
+from nbext.http.body import NO_CAP, Headers
 from nbext.http.deadline import SCOPE, Deadline, Scope
 from nbext.http.errors import one_line
 from nbext.http.transport import Call, Repeat
@@ -411,7 +411,7 @@ class SegmentRun:
         """Return an operation's path for this segment: a stranger's id may have any characters."""
         return template.format(id=quote(self.id or "", safe=""))
 
-    def call(self, target: str, headers: Mapping[str, str] | None = None, **read: Any) -> Call:
+    def call(self, target: str, headers: Headers | None = None, **read: Any) -> Call:
         """Return a GET within this segment's deadline, whose answer is to be ``read`` so."""
         return Call(
             "GET",

@@ -99,7 +99,7 @@ class Target:
         return rows
 
     def write_pages(
-        self, pages: Iterable[list[Record]], types: Mapping[str, str], file: IO[bytes]
+        self, pages: Iterable[list[Record]], types: frames.Types, file: IO[bytes]
     ) -> int:
         """Write pages of records as csv, json, parquet or arrow, with one page in memory; return how many records.
 
@@ -206,7 +206,7 @@ def _write_records(records: Iterable[Mapping[str, Any]], file: IO[bytes]) -> int
     return rows
 
 
-def _put_down(pages: Iterable[list[Record]], types: Mapping[str, str], waiting: IO[str]) -> Any:
+def _put_down(pages: Iterable[list[Record]], types: frames.Types, waiting: IO[str]) -> Any:
     """Write records one a line; return the Arrow schema that holds them all."""
     seen: dict[str, set[Any]] = {name: set() for name in types}
     for page in pages:

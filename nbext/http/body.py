@@ -22,6 +22,7 @@ CHUNK = 1 << 18
 MAX_LAYERS = 2
 # The bound of a body that is not held in memory.
 NO_CAP = sys.maxsize
+Headers = Mapping[str, str]
 # Called with the bytes that came and, where the service says it, how many there are in all.
 Report = Callable[[int, int | None], None]
 
@@ -29,7 +30,7 @@ Report = Callable[[int, int | None], None]
 class _Head:
     """What both kinds of answer have: one whose body is whole, and one whose body is still to be read."""
 
-    headers: Mapping[str, str]
+    headers: Headers
 
     @property
     def content_type(self) -> str:
@@ -42,12 +43,12 @@ class Answer(_Head):
     """A whole answer: status, headers (names in any case), decoded body, and the URL that sent it."""
 
     status: int
-    headers: Mapping[str, str]
+    headers: Headers
     body: bytes = field(repr=False)
     url: str = ""
 
 
-def retry_after(headers: Mapping[str, str]) -> float | None:
+def retry_after(headers: Headers) -> float | None:
     """Return the seconds that Retry-After asks for; None where it is absent or makes no sense."""
     text = headers.get("Retry-After", "").strip()
     if re.fullmatch(r"[0-9]{1,9}(\.[0-9]{1,9})?", text):
@@ -59,7 +60,7 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
     return seconds if seconds >= 0 else None
 
 
-def rate_limit_reset(headers: Mapping[str, str]) -> float | None:
+def rate_limit_reset(headers: Headers) -> float | None:
     """Return the seconds until a rate limit ends, as the header of that name says: in seconds, or as a Unix time."""
     for name in ("RateLimit-Reset", "X-RateLimit-Reset", "X-Rate-Limit-Reset"):
         text = headers.get(name, "").strip()
@@ -73,7 +74,7 @@ def rate_limit_reset(headers: Mapping[str, str]) -> float | None:
     return None
 
 
-def _now(headers: Mapping[str, str]) -> datetime:
+def _now(headers: Headers) -> datetime:
     """Return the service's own time, as far as it says that: this machine's may be minutes off."""
     try:
         return parsedate_to_datetime(headers["Date"]).astimezone(UTC)
@@ -92,7 +93,7 @@ class Incoming(_Head, io.RawIOBase):
     def __init__(
         self,
         status: int,
-        headers: Mapping[str, str],
+        headers: Headers,
         url: str,
         raw: Any,
         *,

@@ -42,7 +42,7 @@ from nbext.errors import (
 )
 from nbext.http import connections
 from nbext.http.base_url import Origin, usable_key
-from nbext.http.body import Answer, Incoming, Report, rate_limit_reset, retry_after
+from nbext.http.body import Answer, Headers, Incoming, Report, rate_limit_reset, retry_after
 from nbext.http.connections import CachingAdapter, tls_context
 from nbext.http.deadline import SCOPE, Deadline, Scope, Watch, watched
 from nbext.http.errors import FOREIGN, of_answer, of_library, of_proxy_status
@@ -96,7 +96,7 @@ class Call:
     target: str
     deadline: Deadline
     body: bytes | None = field(default=None, repr=False)
-    headers: Mapping[str, str] = field(default_factory=dict)
+    headers: Headers = field(default_factory=dict)
     repeat: Repeat = Repeat.ALWAYS
     # A service may take its time to answer a segment: then silence is no fault.
     patient: bool = False

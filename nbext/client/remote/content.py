@@ -27,6 +27,7 @@ from nbext.client.remote.field_names import (
     Place,
     bare,
     fields_of,
+    first_of,
     has_address,
     is_address,
     like,
@@ -39,7 +40,7 @@ from nbext.core.strict_json import NotJson, read_answer
 from nbext.core.untrusted_text import quoted
 from nbext.core.wire import ARROW_TYPE
 from nbext.errors import ProtocolError, StorageError
-from nbext.http.body import NO_CAP, Answer, Incoming, retry_after
+from nbext.http.body import NO_CAP, Answer, Headers, Incoming, retry_after
 from nbext.http.errors import one_line, plain_words
 
 BLOCK = 1 << 20
@@ -56,7 +57,7 @@ class ForeignPage(Reading):
     """
 
     profile: ForeignProfile = field(init=False, repr=False)
-    headers: Mapping[str, str] = field(init=False, repr=False)
+    headers: Headers = field(init=False, repr=False)
     signs: Signs = field(default_factory=Signs)
     empty: bool = False
     status: int | None = None
@@ -76,7 +77,7 @@ class ForeignPage(Reading):
 
     def first(self, table: str) -> Any:
         """Return the outermost of these values; None without any."""
-        return next(iter(self.named(table).values()), None)
+        return first_of(self.named(table).values())
 
     def ends(self, most: int) -> list[dict[str, Any]]:
         """Return so many of its first rows, and of its last."""
@@ -194,10 +195,10 @@ def refuse_others(records: Sequence[Place], *, addressed: bool) -> None:
         # Of records each may have its address under its own name.
         if has_address(row) and not is_about:
             continue
-        value = row.get(wallets or next(iter(row), ""))
+        value = row.get(wallets or first_of(row, ""))
         # One with a dot is an address to those who resolve it.
         is_text = isinstance(value, str) and "." in value.strip(".")
-        is_name = is_text and not re.search(_REMARK, str(value))
+        is_name = is_text and not re.search(_REMARK, value)
         is_cut = any(isinstance(one, str) and re.match(_CUT, one) for one in row.values())
         is_header = row and all(str(one).lower() == name.lower() for name, one in row.items())
         # {"name": "sum", "total": 3} after {"address": ..., "name": ...}
@@ -207,14 +208,14 @@ def refuse_others(records: Sequence[Place], *, addressed: bool) -> None:
         is_other = is_about or (lacks and not is_hit) or (alone and len(records) > 2)
         if is_header or is_other or ((wallets or is_cut) and not is_name):
             raise _no_row(row if is_other else value)
-    _refuse_footer([*records[:2][: len(records) - 1], *records[-1:]])
+    _refuse_footer([*records[:-1][:2], *records[-1:]])
 
 
 def _address_column(rows: Sequence[Place]) -> str | None:
     """Return the column with the most addresses, where more than half of the first values are some."""
     counts = Counter(name for row in rows for name in row if is_address(row[name]))
     best = counts.most_common(1) if len(rows) > 2 else []
-    return next((name for name, count in best if 2 * count > len(rows)), None)
+    return first_of(name for name, count in best if 2 * count > len(rows))
 
 
 def _no_row(value: object) -> ProtocolError:
@@ -233,7 +234,7 @@ _REMARK = rf"(?i)\s|total|sum|count|average|exception|^error|^\W+$|\.\.\.$|^{_CU
 def _refuse_footer(rows: Sequence[Place]) -> None:
     """Refuse a last row that is a sum or a remark, by the first two and the last."""
     *others, last = [row for row in rows if row] or [{}]
-    name = next(iter((*others, last)[0]), "")
+    name = first_of((*others, last)[0], "")
     remark = last.get(name)
     if others and isinstance(remark, str) and re.search(_REMARK, remark.strip()):
         first = [str(row.get(name)) for row in others]

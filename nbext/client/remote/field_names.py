@@ -9,7 +9,7 @@ import json
 import re
 import tomllib
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from functools import cache, lru_cache
 from itertools import islice
@@ -199,9 +199,14 @@ def are_records(value: Sequence[Any]) -> bool:
     return bool(value) and all(isinstance(item, Mapping) for item in value)
 
 
+def first_of(values: Iterable[Any], otherwise: Any = None) -> Any:
+    """Return the first of some values; ``otherwise`` where there is none."""
+    return next(iter(values), otherwise)
+
+
 def first_named(named: Place, table: str) -> Any:
     """Return the value of the first name of a table of words.toml that there is; None without any."""
-    return next((named[name] for name in vocabulary()[table] if name in named), None)
+    return first_of(named[name] for name in vocabulary()[table] if name in named)
 
 
 def fields_of(document: Any) -> Iterator[tuple[str, str, Any]]:
@@ -287,7 +292,7 @@ def status_of(
     if chosen is not None:
         spelled = status_text(chosen) or str(chosen).lower()
         by_truth = _states("by_flags", [("done", chosen)])
-        return spelled, known(spelled) or next(iter(by_truth), None)
+        return spelled, known(spelled) or first_of(by_truth)
     pairs = [(plain, value) for _, plain, value in fields_of(document)]
     texts = [status_text(value) for name, value in pairs if name in STATUSES]
     # The innermost speaks of the job; an outer "success" of the call.
@@ -301,7 +306,7 @@ def status_of(
         # "completedAt": null, and nothing else that speaks of the state.
         said |= {State.RUNNING} if ends and not any(ends) and said == {None} else set()
     order = (*ENDED_BADLY, State.RUNNING, State.COMPLETED)
-    return word, next((one for one in order if one in said), None)
+    return word, first_of(one for one in order if one in said)
 
 
 ENDED_BADLY = (State.FAILED, State.TIMED_OUT, State.CANCELLED, State.EXPIRED)
@@ -369,7 +374,7 @@ def error_in(document: Any, *, receipt: bool = False) -> str | None:
     found = (
         _error_of(by_bare(place), top=not path, receipt=receipt) for path, place in places(document)
     )
-    return next(filter(None, found), None)
+    return first_of(filter(None, found))
 
 
 def error_in_rows(records: Sequence[Place]) -> str | None:
@@ -382,7 +387,7 @@ def error_in_rows(records: Sequence[Place]) -> str | None:
         for named in some
         if 0 < len(named) <= 4 and named.keys() <= _ERRORS | _MESSAGES | _CODES
     )
-    return next(filter(None, errors), None)
+    return first_of(filter(None, errors))
 
 
 def _error_of(named: Place, *, top: bool, receipt: bool) -> str | None:

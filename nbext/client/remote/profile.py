@@ -32,6 +32,7 @@ from nbext.client.remote.field_names import (
     MOST_VALUES,
     Place,
     bare,
+    first_of,
     inside,
     is_keyed,
     last_name,
@@ -41,7 +42,7 @@ from nbext.client.remote.field_names import (
 )
 from nbext.core.untrusted_text import quoted, visible
 from nbext.errors import AmbiguousAnswer, ConfigError, ProtocolError, did_you_mean
-from nbext.http.body import Answer
+from nbext.http.body import Answer, Headers
 from nbext.http.errors import one_line, redacted
 from nbext.settings import Secret
 
@@ -75,8 +76,8 @@ class ForeignProfile:
         What paths.next leads to, and the parameter of the query that takes it; None where nothing is said.
     columns
         Our name of a column, by the service's; a dot leads into an object.
-    types
-        The type of a column, by our name.
+    types, types_by_theirs
+        The type of a column, by our name; and by the service's, too: what reads a CSV needs it before it is renamed.
     idempotent
         Whether a segment may be sent again under its Idempotency-Key.
     known
@@ -106,6 +107,9 @@ class ForeignProfile:
         self.paths = {name: str(path) for name, path in _below("paths.", lines).items()}
         self.users = {name for name in users if not self.is_absent(name)}
         self.columns, self.types = _below("columns.", lines), _below("types.", lines)
+        self.types_by_theirs = self.types | {
+            name: self.types[ours] for name, ours in self.columns.items() if ours in self.types
+        }
         self.style, self.parameter = lines.get("paging.style"), lines.get("paging.parameter")
         # `%nbext set` knows only texts.
         self.idempotent = str(lines.get("idempotent")).lower() == "true"
@@ -134,7 +138,7 @@ class ForeignProfile:
         is_word = str(value).casefold() in self.states
         return is_word or name in re.findall(r"\w+", " ".join(self.paths.values()))
 
-    def find(self, name: str, document: Any, headers: Mapping[str, str] | None = None) -> Any:
+    def find(self, name: str, document: Any, headers: Headers | None = None) -> Any:
         """Return what the path of that name leads to; None without such a path, or where it leads to nothing."""
         path = self.paths.get(name, "")
         if path.startswith(_HEADER):
@@ -147,13 +151,6 @@ class ForeignProfile:
             if found is not None and not is_all:
                 return found
         return None
-
-    @property
-    def types_by_theirs(self) -> dict[str, str]:
-        """The types of columns by the service's names: what reads a CSV needs them before they are renamed."""
-        return self.types | {
-            name: self.types[ours] for name, ours in self.columns.items() if ours in self.types
-        }
 
     def state_of(self, word: str) -> State | None:
         """Return the state of a status word: as it is stated, else as the word is known; None for any other."""
@@ -197,7 +194,7 @@ def _check(given: Lines, allowed: Lines, above: str) -> None:
     for name, value in given.items():
         place, others = f"{above}.{name}", allowed.get("*")
         if name not in allowed and others is None:
-            line = next(iter(_flat({name: value})))
+            line = first_of(_flat({name: value}))
             raise _unknown(f"{above}.{line} is not a setting.", name, allowed)
         may = allowed.get(name, others)
         if isinstance(value, Mapping):
@@ -413,4 +410,4 @@ def _rank(role: str, one: OutlineField) -> int:
     name = last_name(one.path).removeprefix("header")
     line = f"{one.path} {name} = {one.value} {one.kind}"
     ranks = vocabulary()["roles"][role]
-    return next((rank for rank, pattern in ranks if re.fullmatch(pattern, line)), 0)
+    return first_of((rank for rank, pattern in ranks if re.fullmatch(pattern, line)), 0)

@@ -6,9 +6,9 @@ id, one address. Of two equal readings none is taken: `AmbiguousAnswer` names bo
 
 from __future__ import annotations
 
-import contextlib
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from urllib.parse import unquote
 
@@ -24,6 +24,7 @@ from nbext.client.remote.field_names import (
     error_in_rows,
     fields_of,
     first_named,
+    first_of,
     kind_named,
     last_name,
     like,
@@ -91,7 +92,7 @@ class Stranger:
         """Return the outline of an answer, as it was read, or as the ``failure`` says that it was not."""
         document = None if reading is None else reading.document
         if document is None:
-            with contextlib.suppress(ProtocolError, NotJson, RecursionError):
+            with suppress(ProtocolError, NotJson, RecursionError):
                 document = content.of_document(answer).document
         profile = self._profiles[operation]
         return outlined(answer, document, reading, profile, self._key, failure=failure)
@@ -147,7 +148,7 @@ def _refuse_other(page: ForeignPage, asked: Mapping[str, str]) -> None:
                 f"The service was asked for {kind} {one_line(own, length=80)}, and answered for "
                 f"{one_line(fields[others[0]], length=80)}. {profile.knowing(others)} says that it does not matter."
             )
-    record = page.document if "term" in asked else next(iter(page.records or ()), None)
+    record = page.document if "term" in asked else first_of(page.records or ())
     if "chain" in asked and isinstance(record, Mapping):
         _refuse_contract(record, asked["chain"], asked.get("address", ""))
 
@@ -176,7 +177,7 @@ def _refuse_contract(record: Place, chain: str, address: str) -> None:
     asked = dict([*_owners("address", [address.lower()]), *_owners("chain", [chain])])
     chains = [chain]
     # A remote may know chains that we do not.
-    with contextlib.suppress(ValidationError):
+    with suppress(ValidationError):
         known = chain_of(chain)
         chains += [known.name, str(known.id), *known.aliases]
     # What is inside of a search's answer may be a hit.
@@ -223,7 +224,7 @@ def _owners(plain: str, texts: Sequence[str]) -> Iterator[tuple[str, str]]:
             else:
                 alias = one.replace(" ", "-")
                 for each in (alias, alias.removesuffix("-mainnet")):
-                    with contextlib.suppress(ValidationError):
+                    with suppress(ValidationError):
                         yield "chain", f"chain {chain_of(each).id}"
 
 
@@ -315,7 +316,7 @@ def _read_job(page: ForeignPage) -> None:
     of_job = page.word is not None and (page.id is not None or not says_whole("status", page.word))
     if of_job and page.state is None and page.status != 202:
         page.doubt = _unknown_word(page.word or "", profile)
-    page.reason = next(filter(None, map(words, page.named("reasons").values())), "")
+    page.reason = first_of(filter(None, map(words, page.named("reasons").values())), "")
 
     def addresses(*tables: str) -> dict[str, str]:
         named = page.named(*tables).items()
@@ -327,7 +328,7 @@ def _read_job(page: ForeignPage) -> None:
         url = _only(page, "url", addresses("plain_urls", "results_at_like"))
     if poll is None and not page.id and not profile.is_absent("poll"):
         monitor = first_named(headers, "monitors") if is_begun else None
-        poll = monitor or next(iter(polled.values()), None)
+        poll = monitor or first_of(polled.values())
     # 202 says that it is accepted, and later that it still runs; where to ask may have been said before.
     if page.status == 202 or (page.empty and (page.id or poll)):
         page.state = page.state or State.RUNNING
@@ -374,7 +375,7 @@ def _only(page: ForeignPage, name: str, found: Mapping[str, str]) -> str | None:
     """Return the one value, or None; several different ones are an error."""
     if len(set(found.values())) > 1:
         raise ambiguous(name, list(found), page.profile.operation)
-    return next(iter(found.values()), None)
+    return first_of(found.values())
 
 
 def _refuse_rows(rows: Sequence[Place], profile: ForeignProfile) -> None:
@@ -438,7 +439,7 @@ def _raise_error(page: ForeignPage, want: Want) -> None:
         return
     # A gateway that turns every answer into a 200 leaves the status in the body.
     codes = page.named("codes").values()
-    status = next((one for one in codes if type(one) is int and 400 <= one < 600), status)
+    status = first_of((one for one in codes if type(one) is int and 400 <= one < 600), status)
     if status >= 400:
         raise of_problem(status, page.said, text or words(document))
     raise _error(text, status, page.said)
@@ -547,7 +548,7 @@ def _rows_of(page: ForeignPage) -> tables.FoundTable | None:
             page.instead = ambiguous("rows", others, operation)
     if len(candidates) > 1:
         raise ambiguous("rows", [one.path for one in candidates])
-    found = next(iter(candidates), None)
+    found = first_of(candidates)
     if found is not None and found.is_column:
         path = one_line(found.path, length=80)
         raise ProtocolError(f"{path} may be a column: a list beside it is as long.")

@@ -23,6 +23,7 @@ from nbext.client.remote.field_names import (
     bare,
     by_bare,
     first_named,
+    first_of,
     is_address,
     kind_named,
     last_name,
@@ -84,7 +85,7 @@ class Signs(defaultdict[str, dict[str, Any]]):
 
     def first(self, kind: str) -> Any:
         """Return what the first field says that gives a sign of that kind, the outermost; None where there is none."""
-        return next(iter(self[kind].values()), None)
+        return first_of(self[kind].values())
 
     @property
     def ways(self) -> list[Way]:
