@@ -195,7 +195,7 @@ def refuse_others(records: Sequence[Place], *, addressed: bool) -> None:
         # Of records each may have its address under its own name.
         if has_address(row) and not is_about:
             continue
-        value = row.get(wallets or first_of(row, ""))
+        value: Any = row.get(wallets or next(iter(row), ""))
         # One with a dot is an address to those who resolve it.
         is_text = isinstance(value, str) and "." in value.strip(".")
         is_name = is_text and not re.search(_REMARK, value)

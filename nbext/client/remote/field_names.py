@@ -14,12 +14,13 @@ from decimal import Decimal
 from functools import cache, lru_cache
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from nbext.client.decode import State
 from nbext.core.addresses import looks_like_address
 from nbext.http.errors import words
 
+T = TypeVar("T")
 # An object of an answer: any values by name.
 Place = Mapping[str, Any]
 # A path has quotes around a name that has any of the others.
@@ -199,7 +200,7 @@ def are_records(value: Sequence[Any]) -> bool:
     return bool(value) and all(isinstance(item, Mapping) for item in value)
 
 
-def first_of(values: Iterable[Any], otherwise: Any = None) -> Any:
+def first_of(values: Iterable[T], otherwise: Any = None) -> T | Any:
     """Return the first of some values; ``otherwise`` where there is none."""
     return next(iter(values), otherwise)
 
