@@ -53,6 +53,8 @@ class Reading:
     table: pa.Table | None = field(default=None, repr=False)
     # Types of columns by name: what the answer itself says of them.
     types: dict[str, str] = field(default_factory=dict)
+    # And what the settings say of those of a stranger, by our names.
+    configured: dict[str, str] = field(default_factory=dict)
     id: str | None = None
     # Where the rows are, in place of the rows.
     url: str | None = None

@@ -94,13 +94,14 @@ def metadata(
     finally:
         # Not waited for: an interrupt, or the first error, ends those under way through the scope.
         pool.shutdown(wait=False, cancel_futures=True)
-    rows, known = list[dict[str, Any]](), dict[str, str]()
+    rows, known, configured = list[dict[str, Any]](), dict[str, str](), dict[str, str]()
     notes, failed = list[str](), list[str]()
     for name in names:
         one = found[name]
         if isinstance(one, Reading):
             rows += one.records or []
             known |= one.types
+            configured |= one.types | one.configured
             notes += one.warnings
         else:
             error = f"{type(one).__name__}: {one}"
@@ -113,8 +114,6 @@ def metadata(
             units = frames.typed_column([_in_units(row) for row in rows], "float64")
             table.insert(list(types).index("totalSupply"), "supply", units)
     else:
-        stranger = service.stranger
-        configured = known | (stranger.types(kind) if stranger else {})
         table = frames.frame(rows, configured=configured)
     # Each look-up may bring the same warning: the reader wants it once.
     warnings = [*dict.fromkeys(notes), *frames.wide_columns(known, table.dtypes)]

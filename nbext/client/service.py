@@ -151,11 +151,9 @@ class Service:
                         came = exchange.open()
                     except ApiError as error:
                         if not self.ours:
-                            # Its numbers may be fractions, which json does not write.
-                            problem, write = error.problem, frames.json_number
-                            text = json.dumps(problem, default=write) if problem else ""
-                            said = Answer(error.status, {}, text.encode(), call.target)
-                            self._remember(said, call, failure=str(error))
+                            refused = Answer(error.status, {}, b"", call.target)
+                            said = Reading(dict(error.problem))
+                            self._remember(refused, call, said, str(error))
                         raise
                     reading = self.decoded(came, want, call)
             waits = reading.id is not None or reading.state is State.RUNNING
@@ -178,7 +176,7 @@ class Service:
             reading = self._strangers_decoder.read(came, want, call)
         except NbextError as error:
             answer = came.answer or Answer(came.status, came.headers, came.head, came.url)
-            self._remember(answer, call, failure=str(error))
+            self._remember(answer, call, Reading(), str(error))
             if isinstance(error, ProtocolError) and not isinstance(error, AmbiguousAnswer):
                 of_job = want is Want.SEGMENT
                 others = ("rows", "url", "poll") if of_job else ("rows",)
@@ -199,9 +197,7 @@ class Service:
             error.args = (f"{str(error).rstrip('.')}. {self.last_answer.advice(roles)}".strip(),)
         return error
 
-    def _remember(
-        self, answer: Answer, call: Call, reading: Reading | None = None, failure: str = ""
-    ) -> None:
+    def _remember(self, answer: Answer, call: Call, reading: Reading, failure: str = "") -> None:
         outline = self._strangers_decoder.outline
         self.last_answer = outline(answer, call.operation, reading, failure)
         if scope := SCOPE.get():
@@ -235,8 +231,7 @@ class Service:
         for page in self.pages(reading, call, limit=limit, counts=counts):
             records += page.records or []
             tables += [] if page.table is None else [page.table]
-        stranger = self.stranger
-        configured = reading.types | (stranger.types(call.operation) if stranger else {})
+        configured = reading.types | reading.configured
         stated = configured | call.types
         if tables:
             found = frames.arrow_frame(pa.concat_tables(frames.alike(tables)), stated)

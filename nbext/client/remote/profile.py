@@ -319,17 +319,11 @@ class LastAnswer:
 
 
 def outlined(
-    answer: Answer,
-    document: Any,
-    reading: Reading | None,
-    profile: ForeignProfile,
-    key: Secret,
-    *,
-    failure: str,
+    answer: Answer, reading: Reading, profile: ForeignProfile, key: Secret, failure: str
 ) -> LastAnswer:
     """Return the outline of an answer, as it was read, or as the ``failure`` says that it was not."""
-    at = ""
-    if reading is not None and reading.table is not None:
+    document, at = reading.document, ""
+    if reading.table is not None:
         # Of its rows the first one speaks for all.
         rows = reading.table.slice(0, 1).to_pylist()
         document, at = rows[0] if rows else dict.fromkeys(reading.table.column_names, ""), "[]"
@@ -347,7 +341,7 @@ def outlined(
         if not like("plain_headers_like").fullmatch(name.lower())
     ]
     fields += _fields(headers[:20], key)
-    read_as = [failure] if reading is None else list(_read_as(reading, profile, fields))
+    read_as = [failure] if failure else list(_read_as(reading, profile, fields))
     # Names are a stranger's text, too.
     title = f"{visible(redacted(url, key), 120)}: {answer.status}, {kind}{size}, read as {profile.operation}"
     return LastAnswer(profile.operation, redacted(title, key), fields, redacted(read_as, key))

@@ -82,20 +82,12 @@ class Stranger:
             str(remote.get("profile", "none")),
         )
 
-    def types(self, operation: str) -> dict[str, str]:
-        """Return the types of columns, by our names, that the settings state for all answers of an operation."""
-        return self._profiles[operation].types
-
-    def outline(
-        self, answer: Answer, operation: str, reading: Reading | None, failure: str
-    ) -> LastAnswer:
+    def outline(self, answer: Answer, operation: str, reading: Reading, failure: str) -> LastAnswer:
         """Return the outline of an answer, as it was read, or as the ``failure`` says that it was not."""
-        document = None if reading is None else reading.document
-        if document is None:
+        if reading.document is None:
             with suppress(ProtocolError, NotJson, RecursionError):
-                document = content.of_document(answer).document
-        profile = self._profiles[operation]
-        return outlined(answer, document, reading, profile, self._key, failure=failure)
+                reading.document = content.of_document(answer).document
+        return outlined(answer, reading, self._profiles[operation], self._key, failure)
 
     def read(self, came: Incoming, want: Want, call: Call) -> ForeignPage:
         """Return what the answer says, under our names for its columns; rows for a file wait in its folder."""
@@ -103,7 +95,7 @@ class Stranger:
         types = profile.types_by_theirs | call.types
         try:
             page = content.opened(came, want, types, call.folder)
-            page.profile = profile
+            page.profile, page.configured = profile, profile.types
             if want is Want.RECEIPT:
                 _read_receipt(page)
             elif came.answer is None:

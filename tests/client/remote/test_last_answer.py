@@ -103,7 +103,8 @@ def test_an_error_of_the_service_is_remembered_and_one_of_the_network_is_not(ser
     server.script("*", reply({"detail": f"no {KEY}"}, 404))
     with pytest.raises(NotFound):
         client.segment("abc")
-    assert client.outline.text().splitlines()[1:] == [
+    assert client.outline.text().splitlines() == [
+        "/v1/segment/abc: 404, no content type, read as segment",
         "detail  text",
         "",
         "Read as:",
