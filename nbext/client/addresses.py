@@ -10,7 +10,8 @@ import csv
 import io
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from binascii import unhexlify
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -35,7 +36,7 @@ Mask = np.ndarray[Any, np.dtype[np.bool_]]
 ENDINGS = (".csv", ".txt", ".json", ".parquet", ".arrow")
 # Addresses that are read at a time: what is computed of so many stays in a core's cache.
 _STEP = 1_024
-_TEXT = 42
+_ADDRESS = "^0x[0-9a-fA-F]{40}$"
 # Enough to find the mistake by; a file of something else has a million.
 _MOST_FAULTS = 20
 # What stands around an address that was copied from a list, a page or a program; a comment; the chain in CAIP-10.
@@ -47,9 +48,6 @@ _ENDS = r"\}(?=[^\S\n]*\n\s*\{)"
 _NO_ROWS = re.compile(r"(?:[ \t\r]*(?:#[^\n]*)?\n)*")
 # How people head the column of addresses.
 _NAMES = ("address", "wallet", "account", "holder", "owner")
-_HALVES = np.full(256, 255, np.uint8)
-_HALVES[np.frombuffer(b"0123456789abcdef", np.uint8)] = np.arange(16)
-_HALVES[np.frombuffer(b"ABCDEF", np.uint8)] = np.arange(10, 16)
 
 
 class NotAddresses(Exception):
@@ -71,22 +69,21 @@ class AddressColumn:
     def packed(self) -> tuple[Bytes, Mask, Mask]:
         """Return the 20 bytes of each address, in order; which rows have one; and which rows are blank."""
         rows = pc.fill_null(self.texts, "")
-        good = _lengths(rows) == _TEXT
+        good = _mask(pc.match_substring_regex(rows, _ADDRESS))
         if not good.all():
             around = pc.utf8_trim(rows, _AROUND)
             rows = pc.utf8_trim(pc.replace_substring_regex(around, _BESIDE, ""), _AROUND)
-            good = _lengths(rows) == _TEXT
+            good = _mask(pc.match_substring_regex(rows, _ADDRESS))
         whole = rows if good.all() else rows.filter(pa.array(good))
-        start = int(np.frombuffer(whole.buffers()[1], np.int64)[whole.offset]) if len(whole) else 0
-        chars = np.frombuffer(whole.buffers()[2] or b"", np.uint8)[
-            start : start + len(whole) * _TEXT
-        ].reshape(-1, _TEXT)
-        packed, valid = np.empty((len(chars), WIDTH), np.uint8), np.empty(len(chars), bool)
-
-        for step in _steps(len(chars)):
-            packed[step], valid[step] = _read_step(chars[step])
+        whole = pc.utf8_slice_codeunits(whole, 2)
+        chars = np.frombuffer(whole.buffers()[2] or b"", np.uint8)
+        digits = chars[: len(whole) * 2 * WIDTH].reshape(-1, 2 * WIDTH)
+        packed = np.frombuffer(unhexlify(digits), np.uint8).reshape(-1, WIDTH)
+        # One case throughout has no checksum: explorers, files and SQL write addresses so.
+        valid = _mask(pc.or_(pc.ascii_is_lower(whole), pc.ascii_is_upper(whole)))
+        valid[~valid] = checksums_match(digits[~valid])
         good[good] = valid
-        return packed[valid], good, _lengths(rows) == 0
+        return packed[valid], good, _mask(pc.equal(rows, ""))
 
     def all(self, source: str, *, blanks: bool) -> Bytes:
         """Return the 20 bytes of each address; NotAddresses where a row has none, unless it is blank and may be."""
@@ -207,8 +204,8 @@ def _anything(given: Any) -> AddressColumn:
     return _column(given)
 
 
-def _lengths(rows: pa.Array) -> Any:
-    return pc.binary_length(rows).to_numpy(zero_copy_only=False)
+def _mask(truths: pa.Array) -> Any:
+    return truths.to_numpy(zero_copy_only=False)
 
 
 def _column(value: Any) -> AddressColumn:
@@ -425,27 +422,6 @@ def _address_column(names: Sequence[str]) -> str:
     )
 
 
-def _steps(rows: int) -> Iterator[slice]:
-    # On one core: two threads take turns at numpy's short calls, and are slower than one.
-    return (slice(at, at + _STEP) for at in range(0, rows, _STEP))
-
-
-def _read_step(chars: Bytes) -> tuple[Bytes, Mask]:
-    """Return the bytes of some addresses, and which of them are addresses."""
-    digits = chars[:, 2:]
-    halves = _HALVES[digits]
-    valid = (chars[:, 0] == ord("0")) & (chars[:, 1] == ord("x")) & (halves < 16).all(axis=1)
-    # One case throughout has no checksum: explorers, files and SQL write addresses so.
-    mixed = (
-        valid
-        & (digits >= ord("a")).any(axis=1)
-        & ((digits >= ord("A")) & (digits < ord("a"))).any(axis=1)
-    )
-    if mixed.any():
-        valid[mixed] = checksums_match(digits[mixed])
-    return np.bitwise_or(halves[:, ::2] << np.uint8(4), halves[:, 1::2]), valid
-
-
 # Keccak-f[1600], as FIPS 202 numbers it: lane x, y is lane x + 5y, of 64 bits. By how much each is rotated, and what
 # is left of 64; then which lane comes to each place. Each five of those have the first two again at their end: the
 # neighbours of all are slices then.
@@ -492,7 +468,7 @@ def checksums_match(digits: Bytes) -> Mask:
     Many at a time: two million take 5 s; one call of a hash for each takes 40 s.
     """
     lower = np.ascontiguousarray(digits | 32)
-    digest = _keccak(lower)[:, :WIDTH]
+    digest = keccak(lower)[:, :WIDTH]
     high = np.empty(digits.shape, bool)
     high[:, ::2], high[:, 1::2] = digest >= 128, digest & 15 >= 8
     matches: Mask = (((lower >= ord("a")) & high) == (digits != lower)).all(axis=1)
@@ -502,8 +478,9 @@ def checksums_match(digits: Bytes) -> Mask:
 def keccak(texts: Bytes) -> Bytes:
     """Return the Keccak-256, 32 bytes, of each row of at most 135 bytes."""
     digests = np.empty((len(texts), 32), np.uint8)
-    for step in _steps(len(texts)):
-        digests[step] = _keccak(texts[step])
+    # On one core: two threads take turns at numpy's short calls, and are slower than one.
+    for at in range(0, len(texts), _STEP):
+        digests[at : at + _STEP] = _keccak(texts[at : at + _STEP])
     return digests
 
 
