@@ -27,7 +27,7 @@ from nbext.client.remote.field_names import (
     Place,
     bare,
     fields_of,
-    first_of,
+    first_in,
     has_address,
     is_address,
     like,
@@ -77,7 +77,7 @@ class ForeignPage(Reading):
 
     def first(self, table: str) -> Any:
         """Return the outermost of these values; None without any."""
-        return first_of(self.named(table).values())
+        return first_in(self.named(table).values())
 
     def ends(self, most: int) -> list[dict[str, Any]]:
         """Return so many of its first rows, and of its last."""
@@ -215,7 +215,7 @@ def _address_column(rows: Sequence[Place]) -> str | None:
     """Return the column with the most addresses, where more than half of the first values are some."""
     counts = Counter(name for row in rows for name in row if is_address(row[name]))
     best = counts.most_common(1) if len(rows) > 2 else []
-    return first_of(name for name, count in best if 2 * count > len(rows))
+    return first_in(name for name, count in best if 2 * count > len(rows))
 
 
 def _no_row(value: object) -> ProtocolError:
@@ -234,7 +234,7 @@ _REMARK = rf"(?i)\s|total|sum|count|average|exception|^error|^\W+$|\.\.\.$|^{_CU
 def _refuse_footer(rows: Sequence[Place]) -> None:
     """Refuse a last row that is a sum or a remark, by the first two and the last."""
     *others, last = [row for row in rows if row] or [{}]
-    name = first_of((*others, last)[0], "")
+    name = first_in((*others, last)[0], "")
     remark = last.get(name)
     if others and isinstance(remark, str) and re.search(_REMARK, remark.strip()):
         first = [str(row.get(name)) for row in others]

@@ -200,14 +200,14 @@ def are_records(value: Sequence[Any]) -> bool:
     return bool(value) and all(isinstance(item, Mapping) for item in value)
 
 
-def first_of(values: Iterable[T], otherwise: Any = None) -> T | Any:
+def first_in(values: Iterable[T], otherwise: Any = None) -> T | Any:
     """Return the first of some values; ``otherwise`` where there is none."""
     return next(iter(values), otherwise)
 
 
 def first_named(named: Place, table: str) -> Any:
     """Return the value of the first name of a table of words.toml that there is; None without any."""
-    return first_of(named[name] for name in vocabulary()[table] if name in named)
+    return first_in(named[name] for name in vocabulary()[table] if name in named)
 
 
 def fields_of(document: Any) -> Iterator[tuple[str, str, Any]]:
@@ -293,7 +293,7 @@ def status_of(
     if chosen is not None:
         spelled = status_text(chosen) or str(chosen).lower()
         by_truth = _states("by_flags", [("done", chosen)])
-        return spelled, known(spelled) or first_of(by_truth)
+        return spelled, known(spelled) or first_in(by_truth)
     pairs = [(plain, value) for _, plain, value in fields_of(document)]
     texts = [status_text(value) for name, value in pairs if name in STATUSES]
     # The innermost speaks of the job; an outer "success" of the call.
@@ -307,7 +307,7 @@ def status_of(
         # "completedAt": null, and nothing else that speaks of the state.
         said |= {State.RUNNING} if ends and not any(ends) and said == {None} else set()
     order = (*ENDED_BADLY, State.RUNNING, State.COMPLETED)
-    return word, first_of(one for one in order if one in said)
+    return word, first_in(one for one in order if one in said)
 
 
 ENDED_BADLY = (State.FAILED, State.TIMED_OUT, State.CANCELLED, State.EXPIRED)
@@ -375,7 +375,7 @@ def error_in(document: Any, *, receipt: bool = False) -> str | None:
     found = (
         _error_of(by_bare(place), top=not path, receipt=receipt) for path, place in places(document)
     )
-    return first_of(filter(None, found))
+    return first_in(filter(None, found))
 
 
 def error_in_rows(records: Sequence[Place]) -> str | None:
@@ -388,7 +388,7 @@ def error_in_rows(records: Sequence[Place]) -> str | None:
         for named in some
         if 0 < len(named) <= 4 and named.keys() <= _ERRORS | _MESSAGES | _CODES
     )
-    return first_of(filter(None, errors))
+    return first_in(filter(None, errors))
 
 
 def _error_of(named: Place, *, top: bool, receipt: bool) -> str | None:

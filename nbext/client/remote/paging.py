@@ -17,7 +17,7 @@ from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from nbext.client.decode import State, miscounted
 from nbext.client.remote.content import ForeignPage
-from nbext.client.remote.field_names import Place, bare, first_of, has_error, is_address, names
+from nbext.client.remote.field_names import Place, bare, first_in, has_error, is_address, names
 from nbext.client.remote.profile import ForeignProfile
 from nbext.client.remote.signs import Signs, Way, value_shown
 from nbext.core.uint256 import whole_of
@@ -144,7 +144,7 @@ class Walk:
 
     def _check_offset(self, page: ForeignPage, call: Call) -> None:
         """Refuse to ask for rows by their number where pages are counted: from row 2 on come rows of the first page."""
-        name, first = first_of(self._way or (), ""), self._marks(page)
+        name, first = first_in(self._way or (), ""), self._marks(page)
         # Of two rows the second; and not the first row, with which the first of all pages begins.
         found = first[1:]
         with suppress(NbextError):
@@ -378,7 +378,7 @@ class Walk:
                 self._check_number(page, found, way)
                 if not isinstance(way, str):
                     # The number that was asked for: an answer may count its pages otherwise.
-                    self._number = whole_of(first_of(way.values())) or self._number
+                    self._number = whole_of(first_in(way.values())) or self._number
                 self._way, self._before = way, page.signs
                 return found, asked
             refusal = None
@@ -387,7 +387,7 @@ class Walk:
 
     def _refuse(self, ways: Sequence[Way], more: bool | None, refusal: ApiError | None) -> None:
         """Raise the error of a next page that is not to be had, unless nothing says that there is one."""
-        last = dict(first_of(way.items()) for way in ways if not isinstance(way, str))
+        last = dict(first_in(way.items()) for way in ways if not isinstance(way, str))
         named = [one_line(name, length=40) for name in last]
         is_counted = any(map(str.isdigit, last.values()))
         if more is None and (self._stated or (is_counted and isinstance(refusal, NotFound))):

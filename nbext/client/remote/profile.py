@@ -32,7 +32,7 @@ from nbext.client.remote.field_names import (
     MOST_VALUES,
     Place,
     bare,
-    first_of,
+    first_in,
     inside,
     is_keyed,
     last_name,
@@ -194,7 +194,7 @@ def _check(given: Lines, allowed: Lines, above: str) -> None:
     for name, value in given.items():
         place, others = f"{above}.{name}", allowed.get("*")
         if name not in allowed and others is None:
-            line = first_of(_flat({name: value}))
+            line = first_in(_flat({name: value}))
             raise _unknown(f"{above}.{line} is not a setting.", name, allowed)
         may = allowed.get(name, others)
         if isinstance(value, Mapping):
@@ -404,4 +404,4 @@ def _rank(role: str, one: OutlineField) -> int:
     name = last_name(one.path).removeprefix("header")
     line = f"{one.path} {name} = {one.value} {one.kind}"
     ranks = vocabulary()["roles"][role]
-    return first_of((rank for rank, pattern in ranks if re.fullmatch(pattern, line)), 0)
+    return first_in((rank for rank, pattern in ranks if re.fullmatch(pattern, line)), 0)

@@ -23,8 +23,8 @@ from nbext.client.remote.field_names import (
     error_in,
     error_in_rows,
     fields_of,
+    first_in,
     first_named,
-    first_of,
     kind_named,
     last_name,
     like,
@@ -140,7 +140,7 @@ def _refuse_other(page: ForeignPage, asked: Mapping[str, str]) -> None:
                 f"The service was asked for {kind} {one_line(own, length=80)}, and answered for "
                 f"{one_line(fields[others[0]], length=80)}. {profile.knowing(others)} says that it does not matter."
             )
-    record = page.document if "term" in asked else first_of(page.records or ())
+    record = page.document if "term" in asked else first_in(page.records or ())
     if "chain" in asked and isinstance(record, Mapping):
         _refuse_contract(record, asked["chain"], asked.get("address", ""))
 
@@ -308,7 +308,7 @@ def _read_job(page: ForeignPage) -> None:
     of_job = page.word is not None and (page.id is not None or not says_whole("status", page.word))
     if of_job and page.state is None and page.status != 202:
         page.doubt = _unknown_word(page.word or "", profile)
-    page.reason = first_of(filter(None, map(words, page.named("reasons").values())), "")
+    page.reason = first_in(filter(None, map(words, page.named("reasons").values())), "")
 
     def addresses(*tables: str) -> dict[str, str]:
         named = page.named(*tables).items()
@@ -320,7 +320,7 @@ def _read_job(page: ForeignPage) -> None:
         url = _only(page, "url", addresses("plain_urls", "results_at_like"))
     if poll is None and not page.id and not profile.is_absent("poll"):
         monitor = first_named(headers, "monitors") if is_begun else None
-        poll = monitor or first_of(polled.values())
+        poll = monitor or first_in(polled.values())
     # 202 says that it is accepted, and later that it still runs; where to ask may have been said before.
     if page.status == 202 or (page.empty and (page.id or poll)):
         page.state = page.state or State.RUNNING
@@ -367,7 +367,7 @@ def _only(page: ForeignPage, name: str, found: Mapping[str, str]) -> str | None:
     """Return the one value, or None; several different ones are an error."""
     if len(set(found.values())) > 1:
         raise ambiguous(name, list(found), page.profile.operation)
-    return first_of(found.values())
+    return first_in(found.values())
 
 
 def _refuse_rows(rows: Sequence[Place], profile: ForeignProfile) -> None:
@@ -431,7 +431,7 @@ def _raise_error(page: ForeignPage, want: Want) -> None:
         return
     # A gateway that turns every answer into a 200 leaves the status in the body.
     codes = page.named("codes").values()
-    status = first_of((one for one in codes if type(one) is int and 400 <= one < 600), status)
+    status = first_in((one for one in codes if type(one) is int and 400 <= one < 600), status)
     if status >= 400:
         raise of_problem(status, page.said, text or words(document))
     raise _error(text, status, page.said)
@@ -540,7 +540,7 @@ def _rows_of(page: ForeignPage) -> tables.FoundTable | None:
             page.instead = ambiguous("rows", others, operation)
     if len(candidates) > 1:
         raise ambiguous("rows", [one.path for one in candidates])
-    found = first_of(candidates)
+    found = first_in(candidates)
     if found is not None and found.is_column:
         path = one_line(found.path, length=80)
         raise ProtocolError(f"{path} may be a column: a list beside it is as long.")

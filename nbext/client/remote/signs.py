@@ -22,8 +22,8 @@ from nbext.client.remote.field_names import (
     Place,
     bare,
     by_bare,
+    first_in,
     first_named,
-    first_of,
     is_address,
     kind_named,
     last_name,
@@ -85,7 +85,7 @@ class Signs(defaultdict[str, dict[str, Any]]):
 
     def first(self, kind: str) -> Any:
         """Return what the first field says that gives a sign of that kind, the outermost; None where there is none."""
-        return first_of(self[kind].values())
+        return first_in(self[kind].values())
 
     @property
     def ways(self) -> list[Way]:

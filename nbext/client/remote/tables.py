@@ -23,8 +23,8 @@ from nbext.client.remote.field_names import (
     bare,
     by_bare,
     fields_of,
+    first_in,
     first_named,
-    first_of,
     has_address,
     is_address,
     is_keyed,
@@ -140,7 +140,7 @@ def _cells(value: Sequence[Any]) -> list[list[Any]] | None:
         return None
     return [
         [
-            first_of(cell.values()) if isinstance(cell, Mapping) and len(cell) < 2 else cell
+            first_in(cell.values()) if isinstance(cell, Mapping) and len(cell) < 2 else cell
             for cell in row
         ]
         for row in rows
@@ -150,7 +150,7 @@ def _cells(value: Sequence[Any]) -> list[list[Any]] | None:
 def record_of(record: Any) -> Any:
     """Return a record without the layer that a service puts around its fields."""
     # Nearly all records, of which there may be a million, are plain.
-    layer = first_of(name for name in _LAYERS if name in record)
+    layer = first_in(name for name in _LAYERS if name in record)
     if layer is None or len(record) > 12 or not isinstance(record[layer], Mapping):
         return dict(record)
     if not all(bare(name) in names("beside_a_layer") for name in record if name != layer):
@@ -225,7 +225,7 @@ def only_empty(document: Any) -> FoundTable | None:
         for path, plain, value in fields_of(document)
         if isinstance(value, list) and plain not in NOT_ROWS
     }
-    return FoundTable(first_of(found), []) if list(found.values()) == [[]] else None
+    return FoundTable(first_in(found), []) if list(found.values()) == [[]] else None
 
 
 def unlisted(document: Any, *, of_job: bool = False) -> Any:
