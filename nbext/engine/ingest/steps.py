@@ -267,6 +267,8 @@ def _read_facts(run: IngestRun) -> None:
             if file.kind.holds == "transfers":
                 exports.reshape(stage, file, options)
             take_facts(stage, file)
+            if stage.value("SELECT count(*) FROM bad WHERE file = ?", [file.number]) == file.rows:
+                rows.refuse_all(stage, file)
     facts.merge_facts(stage)
     for file in run.holding("transfers"):
         with _refusing(file.source):

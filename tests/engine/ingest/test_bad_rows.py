@@ -112,6 +112,31 @@ DAMAGED = [
     ("list2.json", lambda path, log: path.write_text('{"tokens": ['), "the file cannot be read"),
     ("deep.json", lambda path, log: path.write_text("[" * 100_000), "the file cannot be read"),
     (
+        "commas.csv",
+        lambda path, log: path.write_text(
+            write_csv(path, [log(), log(0, 2)])
+            .read_text()
+            .replace("\n", ",\n")
+            .replace(",\n", "\n", 1)
+        ),
+        r"row 1: 8 fields instead of 7\. No row of the file is usable\.$",
+    ),
+    (
+        "comma.csv",
+        lambda path, log: path.write_text(f"address,balance\n{wallet(1)},5,\n"),
+        r"row 1: 3 fields instead of 2\. No row of the file is usable\.$",
+    ),
+    (
+        "times.csv",
+        lambda path, log: path.write_text("number,timestamp\n5,1700000000,\n"),
+        r"row 1: 3 fields instead of 2\. No row of the file is usable\.$",
+    ),
+    (
+        "tokens.csv",
+        lambda path, log: path.write_text("address,symbol,name,decimals\nUNI,UNI,Uniswap,18\n"),
+        r"row 1: not an address: 'UNI'\. No row of the file is usable\.$",
+    ),
+    (
         "floats.parquet",
         lambda path, log: write_parquet(path, [log(sender=77)], value=[1.5]),
         "column 'value' holds floating-point numbers",

@@ -269,11 +269,10 @@ def refuse_all(stage: Stage, file: FileTable, otherwise: str = "") -> None:
     bad = stage.rows(
         "SELECT row, why, value FROM bad WHERE file = ? ORDER BY row LIMIT 1", [file.number]
     )
-    row, why = (bad[0][0], f"{bad[0][1]}: {str(bad[0][2])[:80]!r}") if bad else (1, otherwise)
-    raise file.source.fault(
-        f"{why}. No row of the file is usable.",
-        row=row,
-    )
+    row, why, value = bad[0] if bad else (1, otherwise, None)
+    # A row of too few or too many fields has no value to show.
+    shown = "" if value is None else f": {str(value)[:80]!r}"
+    raise file.source.fault(f"{why}{shown}. No row of the file is usable.", row=row)
 
 
 def save_transfers(stage: Stage) -> None:
