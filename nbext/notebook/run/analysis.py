@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -170,7 +171,8 @@ def segment_named(session: Session, args: Args, word: Word | None) -> Any:
     if (table := table_named(args, word)) is not None:
         return table
     if word.kind == "json":
-        query = query_of(word.text, args, session.settings["limit"])
+        # The options are the analysis's own: --by of a retention is no order of rows.
+        query = query_of(word.text, replace(args, options={}), session.settings["limit"])
         return {"operator": query.operator, "filters": query.filters}
     return value_of(word, args)
 

@@ -191,8 +191,11 @@ def test_wallets_are_named_on_the_line_or_by_a_table_a_file_or_a_value_from_pyth
 
 
 def test_retention_takes_its_period_and_its_cohorts(shell):
-    table = shell.value("%nbext retention BAYC --by quarter --cohort seen --since 26w")
+    options = "--by quarter --cohort seen --since 26w"
+    table = shell.value(f"%nbext retention BAYC {options}")
     assert list(table.columns) == ["wallets", "quarter 0", "quarter 1"]
+    filters = '{"nft": {"nft": "BAYC"}}'
+    assert shell.value(f"%nbext retention {filters} {options}").equals(table)
     # The data ends with the first instant of 2026, of which no cohort is made.
     assert list(table.index) == ["2025Q3", "2025Q4"]
     assert shell.error("%nbext retention BAYC --by year").startswith("UsageError: ")
