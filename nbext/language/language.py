@@ -520,8 +520,9 @@ class _Resolver(Context):
             (found,) = several
         if found not in names:
             near = "" if name == ONLY_AMOUNT else did_you_mean(name, names)
-            hint = near or f" Allowed: {', '.join(names)}."
-            more = f' Add it to "columns": {json.dumps([name])}.' if name in FACTS else hint
+            more = near or f" Allowed: {', '.join(names)}."
+            if name in FACTS and name not in (self.query.scope.columns or ()):
+                more = f' Add it to "columns": {json.dumps([name])}.'
             what = f"{len(several)} amounts" if name == ONLY_AMOUNT else f"no column {shown(name)}"
             self.report.add("/filters/orderBy", "column", f"The rows have {what}.{more}")
             return None

@@ -194,9 +194,9 @@ class Context(ABC):
         # Of a contract whose standard nobody knows, what was asked for is believed.
         if contract.standard is not None and contract.is_nft != nft:
             wanted, other = ("an NFT collection", "token") if nft else ("an ERC20 token", "nft")
-            detail = (
-                f"{checksummed(text)} is {contract.standard}, not {wanted}. Use {other!r} for it."
-            )
+            # Where its transfers misled us, the question is right.
+            more = f": {_inferred(contract, chain)}" if contract.inferred else "."
+            detail = f"{checksummed(text)} is {contract.standard}, not {wanted}. Use {other!r} for it{more}"
             self.report.add(pointer, "standard", detail)
             raise Unresolved
         # Either is the likelier mistake than the question: a copy of a token, or a contract of another chain.
@@ -604,12 +604,16 @@ def notes_on(contract: Contract, chain: Chain, extent: ChainExtent) -> list[str]
     if (compared := extent.differing.get(contract.address)) is not None:
         notes.append(f"{who}: {_difference(compared, unit_of(contract))}")
     if contract.inferred:
-        kind = "a collection" if contract.is_nft else "a token"
-        notes.append(
-            f"{who}: it is read as {kind} by its transfers, because no file says what it is. If it is not, ingest a "
-            f"file with address, is_erc20, is_erc721: nbext ingest FILE --chain {chain.name}"
-        )
+        notes.append(f"{who}: {_inferred(contract, chain)}")
     return notes
+
+
+def _inferred(contract: Contract, chain: Chain) -> str:
+    kind = "a collection" if contract.is_nft else "a token"
+    return (
+        f"it is read as {kind} by its transfers, because no file says what it is. If it is not, ingest a "
+        f"file with address, is_erc20, is_erc721: nbext ingest FILE --chain {chain.name}"
+    )
 
 
 def unseen_on(catalog: Catalog, chain: Chain) -> list[str]:

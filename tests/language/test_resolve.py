@@ -27,7 +27,7 @@ WORLD = World(
         Contract(0, 1, address(0xC0), "ERC20", symbol="UNI", decimals=18, transfers=1),
         Contract(1, 1, address(0xC1), "ERC721", symbol="BAYC", transfers=1),
         Contract(2, 10, address(0xC2), "ERC721", symbol="QUEST", transfers=1),
-        Contract(3, 1, address(0xC3), "ERC20", symbol="ODD", decimals=None, transfers=1),
+        Contract(3, 1, address(0xC3), "ERC20", symbol="ODD", transfers=1, inferred=True),
         Contract(4, 1, address(0xC4), "ERC20", symbol="TWICE", decimals=0, transfers=1),
         Contract(
             5, 1, address(0xC5), "ERC20", symbol="twice", decimals=0, name="the other", transfers=1
@@ -68,7 +68,7 @@ def token(name="UNI", **fields):
     return {"token": {"token": name, **fields}}
 
 
-C1, C2, CF = (f"0x{'0' * 38}{end}" for end in ("C1", "c2", "ff"))
+C1, C2, C3, CF = (f"0x{'0' * 38}{end}" for end in ("C1", "c2", "C3", "ff"))
 UNKNOWN = [
     (
         token("UNO"),
@@ -130,6 +130,30 @@ UNKNOWN = [
         "/token/token",
         "standard",
         f"{C1} is ERC721, not an ERC20 token. Use 'nft' for it.",
+    ),
+    (
+        {"nft": {"nft": address(0xC3)}},
+        "/nft/nft",
+        "standard",
+        f"{C3} is ERC20, not an NFT collection. Use 'token' for it: it is read as a token by its transfers, because "
+        "no file says what it is. If it is not, ingest a file with address, is_erc20, is_erc721: "
+        "nbext ingest FILE --chain ethereum",
+    ),
+    (
+        {**token("ODD"), "orderBy": "-ODD_balance"},
+        "/orderBy",
+        "column",
+        "The rows have no column 'ODD_balance'. Did you mean 'ODD_balance_raw'?",
+    ),
+    (
+        {
+            "transfer": {"token": "ODD"},
+            "columns": ["transferred"],
+            "orderBy": "transferred",
+        },
+        "/orderBy",
+        "column",
+        "The rows have no column 'transferred'. Did you mean 'transferred_raw'?",
     ),
     (
         token(chain="gnosis"),
@@ -220,6 +244,12 @@ UNKNOWN = [
         "/transfer/counterparty",
         "exclusive",
         "A burn has no counterparty: the other side is the burn address.",
+    ),
+    (
+        {"transfer": {"direction": "mint", "counterparty": address(5)}},
+        "/transfer/counterparty",
+        "exclusive",
+        "A mint has no counterparty: the other side is the zero address.",
     ),
     (
         {"transfer": {"after": 5, "before": 3}},

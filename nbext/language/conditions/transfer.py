@@ -149,7 +149,8 @@ class TransferCondition(Condition):
         else:
             context.warn_of_gaps(chain)
         if "counterparty" in asked.values and direction in ("mint", "burn"):
-            detail = f"A {direction} has no counterparty: the other side is the burn address."
+            other = "zero" if direction == "mint" else "burn"
+            detail = f"A {direction} has no counterparty: the other side is the {other} address."
             context.report.add(below(asked.pointer, "counterparty"), "exclusive", detail)
         span = TimeRange(asked.values.get("after"), asked.values.get("before"))
         others = tuple(sorted(set(asked.values.get("counterparty", ()))))
