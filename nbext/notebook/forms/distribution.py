@@ -12,7 +12,7 @@ import numpy as np
 
 from nbext.analysis.segments import Segment, count_common
 from nbext.core.untrusted_text import html
-from nbext.notebook.forms.markup import bar_html, cells_html
+from nbext.notebook.forms.markup import bar_html, cells_html, text_of
 from nbext.notebook.results.numbers import short_text
 
 # Up to this amount, whole numbers get a bar each.
@@ -96,8 +96,9 @@ COUNTS = ("1", "2", "3", "4", "5", "10", "20", "50", "100", "1000")
 
 def holding(kind: str, about: Mapping[str, Any], **within: Any) -> dict[str, Any]:
     """Return the condition of holding a ``token`` or an ``nft`` with its address, and where known its chain."""
-    chain = {"chain": about["chain"]} if about.get("chain") else {}
-    return {kind: {kind: about["address"], **chain, **within}}
+    # A stranger's service may leave it out, and pandas has NaN for it then.
+    chain = text_of(about.get("chain"))
+    return {kind: {kind: about["address"], **({"chain": chain} if chain else {}), **within}}
 
 
 def counted(

@@ -654,6 +654,16 @@ def test_a_cell_to_be_copied_has_no_option_and_no_line_of_a_strangers(client):
     assert nbext.show(table, client=client).magic() == '%%segment_query\n{"token": {"token": "x"}}'
 
 
+@pytest.mark.parametrize("unknown", [None, float("nan"), ""])
+def test_the_holders_of_a_contract_whose_chain_is_unknown_are_asked_for_without_one(
+    client, unknown
+):
+    found = client.nfts("ethereum", f"0x{1:040x}")
+    found["chain"] = unknown
+    card = ContractCard(client, found)
+    assert card.magic() == f'%%segment_query holders\n{{"nft": {{"nft": "0x{1:040x}"}}}}'
+
+
 @pytest.mark.parametrize(
     ("chain", "given"), [("ethereum", True), ("ethereum\n!id", False), ("{{secret}}", False)]
 )
