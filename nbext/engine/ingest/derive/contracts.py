@@ -92,10 +92,6 @@ def mistaken_snapshot(stage: Stage) -> Conflict | None:
 def _evidence(stage: Stage) -> None:
     """Create ``evidence``: for each contract without metadata, how its values moved."""
     stage.run(f"""
-        CREATE TEMP TABLE weighed AS
-        SELECT contract, (count(*) + {SAMPLE - 1}) // {SAMPLE} AS thin FROM arrived ANTI JOIN declared USING (contract)
-        GROUP BY 1""")
-    stage.run(f"""
         CREATE TABLE evidence AS
         SELECT contract, count(*) AS n, count(prior) AS again,
             count(*) FILTER (prior = sender) AS linked,
@@ -105,11 +101,11 @@ def _evidence(stage: Stage) -> None:
             max(hi) AS hi, max(mid) AS mid, max(lo) AS lo, min(hi) AS least_hi
         FROM (
             SELECT a.*, lag(recipient) OVER w AS prior, lag(block) OVER w AS prior_tx, block AS tx
-            FROM arrived a JOIN weighed USING (contract)
+            FROM arrived a JOIN (SELECT contract, (count(*) + {SAMPLE - 1}) // {SAMPLE} AS thin
+                                 FROM arrived ANTI JOIN declared USING (contract) GROUP BY 1) USING (contract)
             WHERE thin = 1 OR {_SCATTERED} % thin = 0
             WINDOW w AS (PARTITION BY contract, hi, mid, lo ORDER BY block, log_index))
         GROUP BY 1""")
-    stage.drop("weighed")
 
 
 def _find_coins(stage: Stage) -> None:

@@ -297,7 +297,7 @@ def find_two(stage: Stage) -> tuple[str, int] | None:
         )
         said = f"(SELECT source, chain_id, block, {column} AS told FROM times {stored})"
         stage.run(
-            f"CREATE OR REPLACE TABLE two AS SELECT DISTINCT * FROM {said} SEMI JOIN (SELECT chain_id, block FROM "
+            f"CREATE OR REPLACE VIEW two AS SELECT DISTINCT * FROM {said} SEMI JOIN (SELECT chain_id, block FROM "
             f"{said} GROUP BY 1, 2 HAVING min(told) <> max(told)) USING (chain_id, block) WHERE told IS NOT NULL"
         )
         if (found := stage.value("SELECT min(block) FROM two")) is not None:
@@ -383,7 +383,8 @@ def save_extents(stage: Stage, blocks: str = "out.blocks") -> None:
 def save_activity(stage: Stage) -> None:
     """Fill ``out.activity``. Days are counted on chains all of whose blocks have a time."""
     # The days of a period are bits of one number. To group by day first takes nearly twice as long, and a
-    # count(DISTINCT day) would hold a set of days for each of millions of wallets, which cannot spill.
+    # count(DISTINCT day) would hold a set of days for each of millions of wallets, which cannot spill. Transfers find
+    # their blocks once, and not for each side again.
     # A holder known from a snapshot alone took part in no transfer, and was seen all the same. Who had an NFT before
     # the data begins was seen from then on, and active when it was sent.
     stage.run(f"""
@@ -391,12 +392,15 @@ def save_activity(stage: Stage) -> None:
         SELECT chain_id, wallet, min(seen), min(first_block), max(last_block), sum(n)::BIGINT,
             CASE WHEN any_value(timed) THEN coalesce(sum(bit_count(days))::BIGINT, 0) END
         FROM (
-            SELECT chain_id, wallet, timestamp // {DAY * _PERIOD} AS period, min(block) AS seen,
-                min(block) AS first_block, max(block) AS last_block, count(*) AS n,
-                bit_or(1::BIGINT << (timestamp // {DAY} % {_PERIOD})::INTEGER) AS days
-            FROM (SELECT sender AS wallet, contract, block FROM out.transfers
-                  UNION ALL SELECT recipient, contract, block FROM out.transfers WHERE sender <> recipient)
-            JOIN contract_chain USING (contract) JOIN out.blocks USING (chain_id, block) GROUP BY ALL
+            SELECT chain_id, wallet, period, min(block) AS seen, min(block) AS first_block, max(block) AS last_block,
+                count(*) AS n, bit_or(day) AS days
+            FROM (SELECT chain_id, block, period, day,
+                      unnest(CASE WHEN sender = recipient THEN [sender] ELSE [sender, recipient] END) AS wallet
+                  FROM out.transfers JOIN contract_chain USING (contract) JOIN (
+                      SELECT chain_id, block, timestamp // {DAY * _PERIOD} AS period,
+                          1::BIGINT << (timestamp // {DAY} % {_PERIOD})::INTEGER AS day
+                      FROM out.blocks) USING (chain_id, block))
+            GROUP BY chain_id, wallet, period
             UNION ALL SELECT chain_id, wallet, NULL, block, block, block, 0, NULL FROM out.snapshot_wallets
             UNION ALL SELECT DISTINCT chain_id, wallet, NULL, first_block, NULL, NULL, 0, NULL FROM out.nft_changes
                 JOIN (SELECT contract, first_block FROM profile WHERE nft) USING (contract)
