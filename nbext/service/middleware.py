@@ -79,6 +79,8 @@ OPEN_PATHS = (HEALTH, READY, DOCS)
 _HOST = re.compile(
     r"(?:\[(?P<v6>[0-9A-Fa-f:.]{2,45})\]|(?P<name>[A-Za-z0-9._-]{1,253}))(?::\d{1,5})?"
 )
+# A request's id is a name of the process and a number: random bytes for each would be a call to the system.
+_PROCESS, _NUMBERS = secrets.token_hex(4), itertools.count()
 LOOPBACK_HOSTS = ("127.0.0.1", "localhost", "::1")
 
 
@@ -98,16 +100,12 @@ class Observe:
     hosts: Collection[str]
     root_path: str
 
-    def __post_init__(self) -> None:
-        # A name of the process and a number: random bytes for each would be a call to the system.
-        self._name, self._number = secrets.token_hex(4), itertools.count()
-
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass one request on, then log and count it."""
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        request_id, began = f"{self._name}{next(self._number):08x}", time.perf_counter()
+        request_id, began = f"{_PROCESS}{next(_NUMBERS):08x}", time.perf_counter()
         status, sent = None, 0
         scope["nbext.request_id"] = request_id
         # What the request takes of this process's shares, until its answer is sent.

@@ -162,6 +162,8 @@ class Scheduler:
         # What that thread waits for: a new segment, one that only stores its result, one that ends.
         self._changed = threading.Condition()
         self._news = True
+        # The keys that the last look left out, as they have all they may: only then does an end make it worth another.
+        self._busy: Collection[str] = ()
         # Whether the registry may have segments as running here that nobody runs.
         self._in_doubt = False
         # Set when a segment has ended here; when nothing refers to its answer, or to that of a request, any more.
@@ -218,21 +220,23 @@ class Scheduler:
 
     def storing(self, job: SegmentJob) -> None:
         """Note that a job has its answer and only stores it: the next may ask the engine."""
-        job.state = "stores"
-        self._wake()
+        with self._changed:
+            job.state = "stores"
+            self._news |= bool(self._busy) or self._in_doubt
+            self._changed.notify_all()
 
     def _work(self) -> None:
         while True:
             job = None
             with self._taking:
                 while job is None:
-                    if (busy := self._room()) is None:
+                    if not self._room():
                         return
-                    job = self._look(busy)
+                    job = self._look()
             self._run(job)
 
-    def _room(self) -> Collection[str] | None:
-        """Wait until a look is worth it; return the keys that have all they may, or None where the service ends."""
+    def _room(self) -> bool:
+        """Wait until a look is worth it; False where the service ends."""
         with self._changed:
             while not self.stopping:
                 self._changed.wait_for(
@@ -242,13 +246,14 @@ class Scheduler:
                     self._news = False
                     asking = self._in("asks")
                     full = len(asking) >= self._limits.workers
-                    return {job.segment.key_id for job in asking} if full else ()
-        return None
+                    self._busy = {job.segment.key_id for job in asking} if full else ()
+                    return True
+        return False
 
     def _has_room(self) -> bool:
         return len(self._in("asks")) <= self._limits.workers
 
-    def _look(self, busy: Collection[str]) -> SegmentJob | None:
+    def _look(self) -> SegmentJob | None:
         """Take the next segment of the queue; None where there is none of no busy key, or it cannot be asked now."""
         segment = None
         with self._log.once("queue unread", Exception):
@@ -256,7 +261,7 @@ class Scheduler:
                 if self._in_doubt:
                     self._in_doubt = False
                     self._put_back()
-                segment = self._store.start(self._lease.name, self._fingerprints(), busy)
+                segment = self._store.start(self._lease.name, self._fingerprints(), self._busy)
             except BaseException:
                 # The registry may have it as begun.
                 self._in_doubt = True

@@ -245,12 +245,13 @@ def _serve_together(
                     if not child.is_alive():
                         return child.exitcode or 1
         on_ready()
-        log = Log(sys.stderr)
         while True:
             multiprocessing.connection.wait([child.sentinel for child in children])
             for place, child in enumerate(children):
                 if not child.is_alive():
-                    log.error("process ended", process=child.pid, exitcode=child.exitcode)
+                    Log(sys.stderr).error(
+                        "process ended", process=child.pid, exitcode=child.exitcode
+                    )
                     # One that cannot start would otherwise be started for ever, as fast as the machine can.
                     time.sleep(_AGAIN_SECONDS)
                     children[place] = start(place)

@@ -287,12 +287,12 @@ async def store_list(caller: Executor) -> Response:
     The id is the hash of the addresses, so that sending them again changes nothing. A list is stored for as long as
     results are, after its last use.
     """
-    container, limits = caller.container, caller.container.limits
+    container = caller.container
     with container.receiving.taken(caller.key.id), container.segments.lists.room() as part:
         with part.open("wb") as file:
             # Into the system's cache: a write waits for the disk less long than a turn of another thread takes.
-            most = limits.list_wallets * WIDTH
-            await receive(caller, file.write, wire.ADDRESSES_TYPE, most, limits.slowest)
+            most = container.limits.list_wallets * WIDTH
+            await receive(caller, file.write, wire.ADDRESSES_TYPE, most, container.limits.slowest)
         stored = await container.wait_for(container.segments.lists.store, part, caller.key)
     caller.note("list.store", stored.id)
     there = {"Location": caller.link(wire.LIST.format(id=stored.id))}
@@ -371,7 +371,8 @@ async def _finished(
     """
     if segment.finished:
         return segment
-    segments, prefer = caller.segments, caller.request.headers.get("prefer", "")
+    segments = caller.segments
+    prefer = caller.request.headers.get("prefer", "")
     until = time.monotonic() + _patience(prefer, seconds, caller.container.limits)
     # A notebook whose cell was interrupted hangs up: its segment is not worth a worker for another half minute.
     async with _while_there(caller):
