@@ -212,10 +212,11 @@ def open_group(
     number_of, few = "monotonically_increasing_id()", kind.holds != "transfers"
     if few:
         number_of = f"row_number() OVER (ORDER BY {number_of})"
+    csv = _RAGGED in rows.columns
     numbered = rows.selectExpr(
         *taken,
         f"{number_of} AS row",
-        f"`{_RAGGED}` IS NOT NULL AS ragged" if _RAGGED in rows.columns else "false AS ragged",
+        f"`{_RAGGED}` IS NOT NULL AS ragged" if csv else "false AS ragged",
     )
     # Text is stored as columns, and facts with their places. Parquet's own columns are read as fast again, and its
     # files are cut in the same places each time, so that rows have the same numbers.
@@ -226,10 +227,11 @@ def open_group(
     count = stage.value(f"SELECT count(*) FROM {read}")
     if not count:
         raise IngestError(f"{group.shown}: a header but no rows.", path=source.name)
-    stage.run(
-        f"INSERT INTO bad SELECT {number}, row, 'another number of fields than the header has', NULL "
-        f"FROM {read} WHERE ragged"
-    )
+    if csv:
+        stage.run(
+            f"INSERT INTO bad SELECT {number}, row, 'another number of fields than the header has', NULL "
+            f"FROM {read} WHERE ragged"
+        )
     stage.run(f"CREATE VIEW {table} AS SELECT * FROM {read} WHERE NOT ragged")
     own = {
         ours: _TYPES.get(types[theirs], types[theirs].upper()) for ours, theirs in columns.items()

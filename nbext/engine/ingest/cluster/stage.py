@@ -106,6 +106,8 @@ class SparkStage:
         self.drop(table)
         if tree.kind == "VIEW":
             self._query(tree.expression).createOrReplaceTempView(table)
+            # Only what is served is sorted: to sort rows, Spark works them out twice.
+            tree.expression.set("order", None)
         elif tree.expression is not None:
             self.save(table, self._query(tree.expression))
         else:
@@ -129,12 +131,8 @@ class SparkStage:
         self.save(table, rows)
 
     def _delete(self, tree: sge.Delete) -> None:
-        table = _target(tree)
-        kept = self._query(
-            sge.select("*")
-            .from_(table)
-            .where(sge.not_(sge.func("coalesce", tree.args["where"].this, sge.false())))
-        )
+        table, gone = _target(tree), translated(tree.args["where"].this)
+        kept = self.session.sql(f"SELECT * FROM {table} WHERE NOT coalesce({gone}, false)")
         self._show(table, kept)
 
     def _query(self, tree: sge.Expr) -> Any:
