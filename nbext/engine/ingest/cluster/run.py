@@ -12,13 +12,16 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from decimal import Decimal
 from functools import partial
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from nbext import __version__
 from nbext.core.chains import Chain, chain_of
+from nbext.core.uint256 import LIMB_BASE
 from nbext.engine.ingest import report as counts
 from nbext.engine.ingest.cluster import files
 from nbext.engine.ingest.cluster.stage import SparkStage
@@ -319,7 +322,10 @@ class _Run:
         flows = tables.flowing(found, wide=True, wallets=tables.EVERYBODY)
         stage.run(f"CREATE VIEW flows AS {flows}")
         _histories(stage).createOrReplaceTempView("histories")
-        stage.run(f"INSERT INTO out.history {tables.with_amounts('histories')}")
+        stage.run(
+            "INSERT INTO out.history SELECT contract, wallet, from_block, to_block, coalesce(hi, 0), coalesce(mid, 0), "
+            f"lo, sort_key FROM ({tables.with_amounts('histories')})"
+        )
         tables.save_balances(stage)
 
     def report(self) -> Report:
@@ -385,19 +391,20 @@ def _histories(stage: Any) -> Any:
     tasks: list[range] = []
     buckets = []
     for bucket, shares in tables.shares_of(stage).items():
-        buckets.append((bucket.first, bucket.last, len(tasks), len(shares)))
+        buckets.append((bucket.first, bucket.last, len(tasks), len(shares), bucket.wide))
         tasks += shares
     stage.session.createDataFrame(
-        buckets, "first int, last int, task int, shares int"
+        buckets, "first int, last int, task int, shares int, upper boolean"
     ).createOrReplaceTempView("buckets")
     # A flow goes to the shares of both its wallets; NOBODY's is the first, which follows no such wallet.
     wallets = max((one.stop for one in tasks), default=1)
     of_side = "b.task + int(greatest(({} + 1L) * shares - 1, 0) DIV {})"
     sides = ", ".join(of_side.format(side, wallets) for side in ("sender", "recipient"))
     shared = stage.session.sql(f"""
-        SELECT flows.*, tasks.task
+        SELECT flows.contract, block, log_index, sender, recipient, if(upper, hi, NULL) AS hi,
+            if(upper, mid, NULL) AS mid, lo, tasks.task
         FROM flows JOIN (SELECT * FROM profile JOIN buckets ON contract BETWEEN first AND last) b USING (contract)
-        LATERAL VIEW explode(array_distinct(array({sides}))) tasks AS task""")
+        LATERAL VIEW explode(if(shares = 1, array(b.task), array_distinct(array({sides})))) tasks AS task""")
     columns = ", ".join(
         f"{name} {SQL_TYPES[kind]}"
         for name, kind in TABLES["history"].items()
@@ -421,5 +428,15 @@ def by_value() -> Iterator[None]:
 
 
 def _history(tasks: list[range], key: tuple[Any, ...], flows: pa.Table) -> pa.Table:
-    """Return the history of one task, on one of the cluster's machines."""
-    return holdings.history(flows, tasks[key[0].as_py()])
+    """Return the history of one task, on one of the cluster's machines.
+
+    Where one limb is enough, the others are null: Java makes objects of each number, but none of a null.
+    """
+    wallets = tasks[key[0].as_py()]
+    if not flows["hi"].null_count:
+        return holdings.history(flows, wallets)
+    found = holdings.history(flows.drop_columns(["hi", "mid"]), wallets)
+    lo = found["lo"]
+    enough = pc.and_(pc.greater_equal(lo, 0), pc.less(lo, Decimal(LIMB_BASE)))
+    upper = pc.if_else(enough, None, found["hi"])
+    return pa.table([*found.columns[:4], upper, upper, lo], found.column_names)
