@@ -48,7 +48,11 @@ _PLANNING = {"spark.driver.defaultJavaOptions": "-XX:TieredStopAtLevel=1"}
 # Into how many pieces files are cut at least.
 _CUTS = "spark.sql.files.minPartitionNum"
 # Addresses are ranked by shares, those that begin with the same digits: counted first, then each is sorted alone.
-_SHARE = "substr(address, 3, 3)"
+_SHARE = "substr(hex(address), 1, 3)"
+# Nearly no key is repeated: only where two hashes are the same are keys compared, and parsed again for that.
+_HASH = f"xxhash64({KEY})"
+# An address is its bytes until it is ranked: half of what its text takes, and sorted by more of it at once.
+_BYTES, _TEXT = "unhex(substr({}, 3))", "'0x' || lower(hex({}))"
 # Wallets that each machine has in memory, of 100 bytes at most.
 _BROADCAST = 4_000_000
 
@@ -167,56 +171,61 @@ class _Run:
             take_facts(stage, file)
         facts.merge_facts(stage)
         stage.run("""
-            CREATE TABLE parsed (file INTEGER, row BIGINT, chain_id BIGINT, contract VARCHAR, sender VARCHAR,
-                recipient VARCHAR, hi DECIMAL(38,0), mid DECIMAL(38,0), lo DECIMAL(38,0), tx VARCHAR, low VARCHAR,
-                key_index BIGINT, log_index BIGINT, block BIGINT, seconds BIGINT, count BIGINT, fault INTEGER)""")
+            CREATE TABLE parsed (file INTEGER, row BIGINT, chain_id BIGINT, contract BLOB, sender BLOB, recipient BLOB,
+                hi DECIMAL(38,0), mid DECIMAL(38,0), lo DECIMAL(38,0), log_index BIGINT, block BIGINT, seconds BIGINT,
+                count BIGINT, fault INTEGER, h BIGINT)""")
+        parsed = []
         for file in self.opened:
             if file.kind.holds == "transfers":
                 self.progress("reading transfers", 0)
                 rows.check_columns(stage, file)
-                stage.run(f"INSERT INTO parsed {_parsed(stage, file)}")
+                parsed.append(_parsed(stage, file))
+                stage.run(
+                    f"INSERT INTO parsed SELECT * EXCLUDE (tx, low, key_index), {_HASH} FROM ({parsed[-1]})"
+                )
                 rows.set_bad_apart(stage, file, "parsed")
         self.progress("merging", 0)
-        self._keep_one_of_each()
+        self._keep_one_of_each(parsed)
         self._rank()
         tables.take_blocks_of_transfers(stage)
         self._check_times()
 
-    def _keep_one_of_each(self) -> None:
+    def _keep_one_of_each(self, parsed: Iterable[str]) -> None:
         """Create ``good``: each transfer once; refuse rows with one key and other contents."""
         stage = self.stage
-        # Nearly no key is repeated: only where two hashes are the same are keys compared.
-        hashed = f"xxhash64({KEY})"
+        stage.run("CREATE TABLE alike AS SELECT h FROM parsed GROUP BY 1 HAVING count(*) > 1")
+        if not stage.value("SELECT count(*) FROM alike"):
+            stage.run("CREATE VIEW good AS SELECT * FROM parsed")
+            return
         stage.run(
-            f"CREATE TABLE alike AS SELECT {hashed} AS h FROM parsed GROUP BY 1 HAVING count(*) > 1"
+            f"CREATE TABLE suspects AS SELECT * FROM ({' UNION ALL '.join(parsed)}) "
+            f"WHERE fault IS NULL AND {_HASH} IN (SELECT h FROM alike)"
         )
         stage.run(
-            f"CREATE TABLE repeated_keys AS SELECT {KEY} FROM parsed WHERE {hashed} IN (SELECT h FROM alike) "
-            f"GROUP BY {KEY} HAVING count(*) > 1"
+            f"CREATE TABLE repeated_keys AS SELECT {KEY} FROM suspects GROUP BY {KEY} HAVING count(*) > 1"
         )
-        duplicates.compare_repeated(stage, "parsed")
-        if found := stage.rows(
-            f"SELECT {KEY} FROM parsed SEMI JOIN contradictions USING (file, row) LIMIT 1"
-        ):
-            raise self._contradiction(found[0])
+        duplicates.compare_repeated(stage, "suspects")
+        self._check_contradictions()
         stage.run("CREATE VIEW good AS SELECT * FROM parsed ANTI JOIN repeated USING (file, row)")
         stage.run("INSERT INTO odd SELECT 0, 'duplicates', count(*) FROM repeated")
 
-    def _contradiction(self, key: tuple[Any, ...]) -> IngestError:
-        _, tx, low, index = key
-        versions = self.stage.rows(
-            f"SELECT DISTINCT file, {CONTENT} FROM parsed WHERE tx = ? AND low = ? AND key_index = ? "
-            "ORDER BY file LIMIT 2",
-            [tx, low, index],
-        )
+    def _check_contradictions(self) -> None:
+        versions = self.stage.rows(f"""
+            SELECT DISTINCT file, tx, low, key_index, {CONTENT} FROM suspects SEMI JOIN (
+                SELECT {KEY} FROM suspects SEMI JOIN contradictions USING (file, row) LIMIT 1) USING ({KEY})
+            ORDER BY file LIMIT 2""")
+        if not versions:
+            return
         both = [
-            f"{self.opened[file - 1].source.shown}: block {block:,}, {contract}, from {sender} to {recipient}"
-            for file, contract, sender, recipient, *_, block in versions
+            f"{self.opened[file - 1].source.shown}: block {block:,}, 0x{contract.hex()}, "
+            f"from 0x{sender.hex()} to 0x{recipient.hex()}"
+            for file, *_, contract, sender, recipient, _, _, _, block in versions
         ]
-        return IngestError(
-            f"rows contradict each other: transaction 0x{tx}{low}, log {index}: {'; '.join(both)}. "
+        file, tx, low, index, *_ = versions[0]
+        raise IngestError(
+            f"rows contradict each other: transaction 0x{tx.hex()}{low.hex()}, log {index}: {'; '.join(both)}. "
             "Nothing was changed.",
-            path=self.opened[versions[0][0] - 1].source.name,
+            path=self.opened[file - 1].source.name,
         )
 
     def _check_times(self) -> None:
@@ -253,13 +262,14 @@ class _Run:
             CREATE TABLE shares AS SELECT share, sum(n) OVER (ORDER BY share) - n AS before
             FROM (SELECT {_SHARE} AS share, count(*) AS n FROM met GROUP BY 1)""")
         stage.run(f"""
-            CREATE TABLE wallets AS
-            SELECT (before + row_number() OVER (PARTITION BY share ORDER BY address) - 1)::INTEGER AS rowid, address
-            FROM (SELECT address, {_SHARE} AS share FROM met) JOIN shares USING (share)""")
-        stage.run("""
+            CREATE TABLE wallets AS SELECT rowid, {_TEXT.format("address")} AS address, xxhash64(address) AS h FROM (
+                SELECT (before + row_number() OVER (PARTITION BY share ORDER BY address) - 1)::INTEGER AS rowid, address
+                FROM (SELECT address, {_SHARE} AS share FROM met) JOIN shares USING (share))""")
+        stage.run(f"""
             CREATE TABLE contract_ranks AS
             SELECT (row_number() OVER (ORDER BY chain_id, address) - 1)::INTEGER AS rowid, chain_id, address FROM (
-                SELECT chain_id, contract AS address FROM good UNION SELECT chain_id, address FROM known)""")
+                SELECT chain_id, {_TEXT.format("contract")} AS address
+                FROM (SELECT DISTINCT chain_id, contract FROM good) UNION SELECT chain_id, address FROM known)""")
         stage.run(
             "CREATE VIEW contract_chain AS SELECT rowid AS contract, chain_id FROM contract_ranks"
         )
@@ -267,20 +277,18 @@ class _Run:
         stage.run(f"""
             CREATE TABLE incoming AS SELECT file, row, g.chain_id, c.rowid AS contract, s.wallet AS sender,
                 r.wallet AS recipient, hi, mid, lo, log_index, block, seconds, count
-            FROM good g JOIN contract_ranks c ON c.chain_id = g.chain_id AND c.address = g.contract
+            FROM good g JOIN contract_ranks c ON c.chain_id = g.chain_id AND {_BYTES.format("c.address")} = g.contract
             JOIN wallet_map s ON s.spelled = {spelling.format("g.sender")}
             JOIN wallet_map r ON r.spelled = {spelling.format("g.recipient")}""")
 
     def _map_wallets(self) -> str:
         """Create ``wallet_map``: the rank of each address. Return the SQL by which one is looked up."""
         stage = self.stage
-        wallets, distinct = stage.rows(
-            "SELECT count(*), count(DISTINCT xxhash64(address)) FROM wallets"
-        )[0]
-        spelling = "xxhash64({})" if distinct == wallets else "{}"
-        found = stage.session.sql(
-            f"SELECT {spelling.format('address')} AS spelled, rowid AS wallet FROM wallets"
+        wallets, distinct = stage.rows("SELECT count(*), count(DISTINCT h) FROM wallets")[0]
+        key, spelling = (
+            ("h", "xxhash64({})") if distinct == wallets else (_BYTES.format("address"), "{}")
         )
+        found = stage.session.sql(f"SELECT {key} AS spelled, rowid AS wallet FROM wallets")
         # Where every machine has them all, no row has to travel to its wallets.
         found = found.hint("broadcast") if wallets <= _BROADCAST else found
         found.createOrReplaceTempView("wallet_map")
@@ -373,10 +381,12 @@ class _Run:
 
 
 def _parsed(stage: Any, file: FileTable) -> str:
-    """Return the SQL of a file's rows, with addresses as text, and where a row is bad the number of its reason."""
+    """Return the SQL of a file's rows, with addresses as bytes, and where a row is bad the number of its reason."""
     texts = rows.row_texts(stage, file)
+    # No pattern: what is not hexadecimal is NULL.
     named = ", ".join(
-        f"CASE WHEN {facts.ADDRESS.format(f'{side}_text')} THEN lower({side}_text) END AS {side}"
+        f"CASE WHEN length({side}_text) = 42 AND lower(left({side}_text, 2)) = '0x' "
+        f"THEN {_BYTES.format(f'{side}_text')} END AS {side}"
         for side in ("contract", "sender", "recipient")
     )
     return rows.parsed_rows(file, f"SELECT *, {named}, value_text AS digits FROM ({texts})")

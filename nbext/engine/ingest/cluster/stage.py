@@ -21,7 +21,6 @@ from nbext.engine.schema import TABLES
 
 # The tables of the layout, as they are named here.
 _OUT = "out_"
-_HEX = "^[0-9a-fA-F]{32}\\z"
 # How DuckDB packs a column means nothing elsewhere.
 _PACKED = re.compile(r" USING COMPRESSION \w+")
 
@@ -106,9 +105,9 @@ class SparkStage:
         self.drop(table)
         if tree.kind == "VIEW":
             self._query(tree.expression).createOrReplaceTempView(table)
+        elif tree.expression is not None:
             # Only what is served is sorted: to sort rows, Spark works them out twice.
             tree.expression.set("order", None)
-        elif tree.expression is not None:
             self.save(table, self._query(tree.expression))
         else:
             nothing = ", ".join(
@@ -171,22 +170,16 @@ def _name(table: sge.Table) -> str:
 
 def _exchanged(node: sge.Expr) -> sge.Expr:
     """Return what Spark writes in the place of a part of DuckDB's SQL."""
+    if isinstance(node, sge.Try):
+        node = node.this  # bytes that cannot be read are NULL there anyway
     if isinstance(node, sge.Table) and len(node.parts) > 1:
         name = _name(node)
         for part in ("db", "catalog"):
             node.set(part, None)
         node.set("this", sge.to_identifier(name))
-    if isinstance(node, sge.Try) and isinstance(node.this, sge.Cast):
-        # Half of a hash: 32 hexadecimal digits.
-        digits = node.this.this.this
-        return sge.Case(
-            ifs=[
-                sge.If(
-                    this=sge.RegexpLike(this=digits, expression=sge.Literal.string(_HEX)),
-                    true=sge.Lower(this=digits),
-                )
-            ]
-        )
+    if isinstance(node, sge.Cast) and node.is_type(sge.DataType.Type.UUID):
+        # Half of a hash, as its bytes.
+        return node.this if isinstance(node.this, sge.Unhex) else sge.Unhex(this=node.this)
     if isinstance(node, sge.DataType) and node.this is sge.DataType.Type.INT128:
         return sge.DataType.build(DECIMAL)
     if isinstance(node, sge.First) and isinstance(node.this, sge.Order):
