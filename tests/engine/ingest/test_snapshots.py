@@ -611,6 +611,41 @@ def test_of_two_dated_snapshots_of_a_block_the_later_counts_in_whatever_order_th
         assert tables.balances() == {(TOKEN, wallet(2)): 2}
 
 
+def test_a_block_that_snapshots_of_several_times_share_has_no_time(data, tmp_path):
+    times = 1_616_284_799, 1_746_489_599
+    for number, seconds in enumerate(times):
+        path = holders(tmp_path / f"{number}.csv", (wallet(number), "5"), header="address,balance")
+        given = options(0, token=wallet(1000 + number), block=None, date=seconds)
+        take(data, path, options=given)
+        with Tables(data) as tables:
+            blocks = tables.rows("SELECT block, timestamp FROM blocks")
+        assert blocks == [(0, None if number else seconds)]
+    with pytest.raises(InvalidSegment, match="The data has no block times for ethereum"):
+        held(data, "2021-03-20")
+
+
+@pytest.mark.parametrize("last", ["dated", "numbered"])
+def test_a_dated_snapshot_has_no_place_beside_the_block_of_another_that_has_no_time(
+    data, tmp_path, last
+):
+    dated = holders(tmp_path / "dated.csv", (wallet(1), "5"), header="address,balance")
+    numbered = holders(tmp_path / "numbered.csv", (wallet(2), "5"), header="address,balance")
+    both = [
+        (dated, options(0, token=wallet(1001), block=None, date=1_746_489_599)),
+        (numbered, options(0, token=wallet(1002))),
+    ]
+    (earlier, its), (path, given) = both if last == "numbered" else reversed(both)
+    take(data, earlier, options=its)
+    with pytest.raises(IngestError, match=r"dated\.csv.* no time, so its block"):
+        take(data, path, options=given)
+    blocks = tmp_path / "blocks.csv"
+    blocks.write_text("number,timestamp\n100,1616284799\n")
+    take(data, blocks)
+    take(data, path, options=given)
+    with Tables(data) as tables:
+        assert tables.rows("SELECT block, timestamp FROM blocks") == [(100, 1_616_284_799)]
+
+
 @pytest.mark.parametrize("written", ["block", "date"])
 def test_parts_of_one_snapshot_in_several_files_are_refused_since_the_last_would_stand_for_all(
     data, tmp_path, written

@@ -312,7 +312,10 @@ def place_snapshots(stage: Stage) -> Conflict | None:
               ASOF LEFT JOIN (SELECT chain_id, seconds, max(block) AS block FROM out.ingest.blocks
                               WHERE seconds IS NOT NULL GROUP BY 1, 2) b
                   ON b.chain_id = m.chain_id AND m.seconds >= b.seconds) m
-        ASOF LEFT JOIN (SELECT chain_id, block, max(seconds) AS seconds FROM out.ingest.blocks GROUP BY 1, 2) n
+        ASOF LEFT JOIN (SELECT chain_id, block, max(seconds) AS seconds FROM (
+                            SELECT chain_id, block, seconds FROM out.ingest.blocks
+                            UNION ALL SELECT chain_id, known, NULL FROM made WHERE known IS NOT NULL)
+                        GROUP BY 1, 2) n
             ON n.chain_id = m.chain_id AND m.passed < n.block""")
     stage.run(
         "CREATE TABLE newest AS FROM placed "

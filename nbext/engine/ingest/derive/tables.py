@@ -361,10 +361,14 @@ def collect_blocks(stage: Stage) -> None:
 
 def save_blocks(stage: Stage) -> None:
     """Fill ``out.blocks``: every block with a transfer or a time."""
-    # A snapshot's own time comes last, where its block has no other.
+    # A snapshot's own time counts where its block has no other. Of several times none would be right for all.
     stage.run("""
         INSERT INTO out.blocks
-        SELECT chain_id, block, first(seconds ORDER BY source, seconds) FILTER (seconds IS NOT NULL), max(hash) FROM (
+        SELECT chain_id, block,
+            coalesce(min(seconds) FILTER (source IS NOT NULL),
+                CASE WHEN min(seconds) = max(seconds) THEN min(seconds) END),
+            max(hash)
+        FROM (
             SELECT source, chain_id, block, seconds, hash FROM out.ingest.blocks
             UNION ALL SELECT DISTINCT NULL::INTEGER, chain_id, block, seconds, NULL::VARCHAR FROM placed)
         GROUP BY 1, 2 ORDER BY 1, 2""")
