@@ -474,6 +474,8 @@ def _many(one: Read, what: str) -> Read:
             return None
         if len(value) > field.most:
             detail = f"{field.name} has {len(value):,} members. At most {field.most:,} are allowed."
+            if field.name == "exclude":
+                detail += ' {"not": {"wallet": {"in": ...}}} takes more.'
             place.wrong("size", detail)
             return None
         return tuple(one(each, place.below(index)) for index, each in enumerate(value))

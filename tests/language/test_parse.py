@@ -347,6 +347,12 @@ EACH = [
         "size",
         "tokenIds has 1,001 members. At most 1,000 are allowed.",
     ),
+    (
+        {**token(), "exclude": [VITALIK] * 10_001},
+        "/exclude",
+        "size",
+        'exclude has 10,001 members. At most 10,000 are allowed. {"not": {"wallet": {"in": ...}}} takes more.',
+    ),
     # The text that a message says to write has the value that was given, where a list may have it
     (
         {"wallet": {"in": VITALIK.lower()}},

@@ -29,7 +29,8 @@ RULES = (
     "has is an error. A float from Python counts by the digits that Python shows of it (`0.1 + 0.2` is "
     "0.30000000000000004): write a text or a Decimal. Bounds are inclusive.",
     'A bound without `min` starts above zero: `{"max": "10"}` asks for wallets that hold some and at most 10. Only an '
-    'explicit `"min": 0` also matches wallets that hold none: every wallet seen that is not outside the bounds.',
+    'explicit `"min": 0` also matches wallets that hold none: every wallet seen that is not outside the bounds. '
+    "What transfers moved, `amount` and `total`, starts at zero: a transfer of nothing is one.",
     "Wallets seen are those that the data shows (up to `asOf`) on a chain of the segment's conditions: by a transfer, "
     "by a holder snapshot, or as an NFT's owner from the beginning. A segment without such a condition has its own "
     "chain. A `not` that stands alone, or in an OR, means: every wallet seen that does not match it.",
