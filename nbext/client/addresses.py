@@ -150,7 +150,7 @@ def addresses(values: Any, *, left_out: bool = False) -> pd.Series[str] | pd.Dat
 
     try:
         column = _anything(values)
-    except (NotAddresses, strict_json.NotJson) as error:
+    except (NotAddresses, strict_json.NotJson, csv.Error, pa.ArrowInvalid) as error:
         raise ValidationError.of("/values", "address", str(error)) from None
     packed, good, blank = column.packed()
     _, first, of_each = np.unique(

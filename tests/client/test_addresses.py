@@ -109,6 +109,19 @@ FILES = {
 }
 
 
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (f"address,n\n{ONE},1\n{TWO},2,3\n", f"Expected 2 columns, got 3: {TWO},2,3"),
+        (f"address,n\n{ONE},1\n{TWO}\n", f"Expected 2 columns, got 1: {TWO}"),
+        (f"address\r{ONE}\r{TWO}", "new-line character seen in unquoted field"),
+    ],
+)
+def test_a_text_that_is_no_table_is_a_value_that_is_not_allowed(text, said):
+    with pytest.raises(ValidationError, match=said):
+        nbext.addresses(text)
+
+
 def test_a_fault_in_lines_of_json_is_named_by_its_line(tmp_path):
     for text, place in (
         (
