@@ -179,7 +179,7 @@ class Incoming(_Head, io.RawIOBase):
             if piece[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE) and not self._text:
                 self._text = _Recoded("utf-16")
             self.head = piece[:200]
-        # A socket that the watchdog shut reads like a body that has ended.
+        # A socket that the timer shut reads like a body that has ended.
         if self._watch.fired:
             raise DeadlineExceeded("")
         self.ended = self.ended or (size > 0 and not piece)

@@ -1,7 +1,7 @@
-"""Calls that end on time: total deadlines, and watches that the watchdog or Ctrl-C fires.
+"""Calls that end on time: total deadlines, and watches that a timer or Ctrl-C fires.
 
 A socket's own timeout counts from byte to byte, so a service that drips bytes holds a call for ever. Here each exchange
-has a `Watch` over its sockets; at the deadline the `Watchdog` fires it, at Ctrl-C the call's `Scope` does.
+has a `Watch` over its sockets; at the deadline a timer fires it, at Ctrl-C the call's `Scope` does.
 """
 
 from __future__ import annotations
@@ -72,7 +72,6 @@ class Watch:
 
     def release(self) -> None:
         """Close the descriptors; the exchange is over."""
-        WATCHDOG.live.discard(self)
         with self._lock:
             for sock in self._sockets:
                 sock.close()
@@ -84,53 +83,6 @@ def _shut(sock: socket.socket) -> None:
     with contextlib.suppress(OSError):
         sock.shutdown(socket.SHUT_RDWR)
 
-
-class Watchdog:
-    """One thread that fires watches at their deadlines; it sleeps while there are none."""
-
-    def __init__(self) -> None:
-        self.reset()
-
-    def reset(self) -> None:
-        """Begin without any watch."""
-        # Also after a fork: threads and the state of locks do not survive it.
-        self._changed = threading.Condition()
-        # Exchanges leave it without the lock; list() copies it in one step, whatever other threads do.
-        self.live: set[Watch] = set()
-        self._thread: threading.Thread | None = None
-        self._wakes_at = float("inf")
-
-    def arm(self, watch: Watch) -> None:
-        """Fire the watch at its deadline, unless it is released before."""
-        with self._changed:
-            self.live.add(watch)
-            if self._thread is None:
-                self._thread = threading.Thread(
-                    target=self._run, name="nbext-watchdog", daemon=True
-                )
-                self._thread.start()
-            # Waking the thread for each call would cost every call a switch of threads.
-            if time.monotonic() + watch.deadline.remaining() < self._wakes_at:
-                self._changed.notify()
-
-    def _run(self) -> None:
-        while True:
-            with self._changed:
-                left = {watch: watch.deadline.remaining() for watch in list(self.live)}
-                due = [watch for watch, seconds in left.items() if not seconds]
-                self.live.difference_update(due)
-                if not due:
-                    seconds = min(left.values(), default=None)
-                    self._wakes_at = float("inf") if seconds is None else time.monotonic() + seconds
-                    self._changed.wait(seconds)
-            # Fired without the lock: shutting a socket must not hold up who arms the next.
-            for watch in due:
-                watch.fire()
-
-
-WATCHDOG = Watchdog()
-if hasattr(os, "register_at_fork"):  # not on Windows
-    os.register_at_fork(after_in_child=WATCHDOG.reset)
 
 # The watch of the exchange that this thread is in: urllib3 opens connections without a way to pass one along.
 CURRENT: ContextVar[Watch] = ContextVar("nbext_watch")
@@ -166,11 +118,14 @@ def watched(watch: Watch, scope: Scope) -> Iterator[None]:
     # In this order: an end that came before the watch was added fires it here, a later one fires it itself.
     if scope.ended.is_set():
         watch.fire()
-    WATCHDOG.arm(watch)
+    timer = threading.Timer(watch.deadline.remaining(), watch.fire)
+    timer.daemon = True
+    timer.start()
     current = CURRENT.set(watch)
     try:
         yield
     finally:
         CURRENT.reset(current)
+        timer.cancel()
         watch.release()
         scope.watches.discard(watch)
