@@ -78,7 +78,7 @@ class AddressColumn:
         whole = pc.utf8_slice_codeunits(whole, 2)
         chars = np.frombuffer(whole.buffers()[2] or b"", np.uint8)
         digits = chars[: len(whole) * 2 * WIDTH].reshape(-1, 2 * WIDTH)
-        packed = np.frombuffer(unhexlify(digits), np.uint8).reshape(-1, WIDTH)
+        packed = np.frombuffer(unhexlify(digits.data), np.uint8).reshape(-1, WIDTH)
         # One case throughout has no checksum: explorers, files and SQL write addresses so.
         valid = _mask(pc.or_(pc.ascii_is_lower(whole), pc.ascii_is_upper(whole)))
         valid[~valid] = checksums_match(digits[~valid])

@@ -51,17 +51,9 @@ def _opened(connect: Callable[[], Any], watch: Watch) -> Any:
 
     def run() -> None:
         try:
-            sock, failure = connect(), None
+            opening.set_result(connect())
         except (OSError, HTTPError) as error:
-            sock, failure = None, error
-        if not opening.set_running_or_notify_cancel():
-            # Nobody waits any more.
-            if sock is not None:
-                sock.close()
-        elif failure is not None:
-            opening.set_exception(failure)
-        else:
-            opening.set_result(sock)
+            opening.set_exception(error)
 
     # In a thread of its own: no time-out and no Ctrl-C ends the look-up of a host's name.
     threading.Thread(target=run, name="nbext-connect", daemon=True).start()
@@ -69,7 +61,10 @@ def _opened(connect: Callable[[], Any], watch: Watch) -> Any:
         while not wait([opening], _TICK).done and not watch.fired:
             pass
     finally:
-        given_up = opening.cancel()
+        given_up = not opening.done()
+        if given_up:
+            # What opens late is closed.
+            opening.add_done_callback(lambda late: late.exception() or late.result().close())
     if given_up:
         raise DeadlineExceeded("")
     return opening.result()

@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from functools import cache
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from nbext.client.decode import Reading, State
 from nbext.client.remote.field_names import (
@@ -45,9 +45,6 @@ from nbext.errors import AmbiguousAnswer, ConfigError, ProtocolError, did_you_me
 from nbext.http.body import Answer, Headers
 from nbext.http.errors import one_line, redacted
 from nbext.settings import Secret
-
-if TYPE_CHECKING:
-    from jmespath.parser import ParsedResult
 
 # Settings, by the name of each or of the table that it is in.
 Lines = Mapping[str, Any]
@@ -210,7 +207,7 @@ def _check(given: Lines, allowed: Lines, above: str) -> None:
             _used(place, str(value), lambda _: None)
 
 
-def _used(place: str, path: str, use: Callable[[ParsedResult], Any]) -> Any:
+def _used(place: str, path: str, use: Callable[[Any], Any]) -> Any:
     """Return what is made of a path; a ConfigError where it is none, or does not fit the answer."""
     from jmespath import compile as parsed
     from jmespath.exceptions import JMESPathError
