@@ -56,7 +56,7 @@ class Target:
     def opened(self) -> Iterator[IO[bytes]]:
         """Open a file beside the target that takes its place, complete and on the disk, when all went well."""
         with (
-            _named(self.path),
+            named_file(self.path),
             whole_file(self.path, mode=ORDINARY, overwrite=self.overwrite) as part,
             part.open("wb") as file,
         ):
@@ -127,7 +127,7 @@ def target_of(
     if not isinstance(to, str | os.PathLike):
         raise ValidationError.of(option, "type", f"{shown(to)} is not a path. Write a text.")
     target = Target(Path(to).expanduser(), overwrite, raw)
-    with _named(target.path, option):
+    with named_file(target.path, option):
         if why := _why_not(target, endings):
             raise ValidationError.of(option, "file", f"{visible(target.path)}: {why}")
     return target
@@ -153,7 +153,7 @@ def _why_not(target: Target, endings: Sequence[str]) -> str:
 
 
 @contextlib.contextmanager
-def _named(path: Path, option: str = "to") -> Iterator[None]:
+def named_file(path: Path, option: str = "to") -> Iterator[None]:
     """Name the file in errors of the file system."""
     try:
         yield

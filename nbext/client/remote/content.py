@@ -36,10 +36,11 @@ from nbext.client.remote.field_names import (
 )
 from nbext.client.remote.profile import ForeignProfile
 from nbext.client.remote.signs import Signs
+from nbext.client.writer import named_file
 from nbext.core.strict_json import NotJson, read_answer
 from nbext.core.untrusted_text import quoted
 from nbext.core.wire import ARROW_TYPE
-from nbext.errors import ProtocolError, StorageError
+from nbext.errors import ProtocolError
 from nbext.http.body import NO_CAP, Answer, Headers, Incoming, retry_after
 from nbext.http.errors import one_line, plain_words
 
@@ -153,14 +154,10 @@ def _on_disk(batches: Iterator[pa.RecordBatch], schema: pa.Schema, folder: Path)
     with tempfile.TemporaryFile(dir=folder) as file:
         out = pa.ipc.new_stream(file, schema)
         for batch in batches:
-            try:
+            # Here: a connection that breaks is an OSError as well.
+            with named_file(folder):
                 out.write_batch(batch)
                 file.flush()
-            except OSError as error:
-                # Here: a connection that breaks is an OSError as well.
-                raise StorageError(
-                    f"{folder} cannot be written: {error.strerror or error}."
-                ) from None
         out.close()
         file.flush()
         mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
