@@ -241,8 +241,7 @@ def unlisted(document: Any, *, of_job: bool = False) -> Any:
         for name, value in document.items()
         if isinstance(value, list | Mapping) and bare(name) in WRAPPERS | {"tables", "series"}
     }
-    # The same object where nothing is new: its rows are known by what holds them.
-    return {**document, **new} if any(new[name] is not document[name] for name in new) else document
+    return {**document, **new}
 
 
 def _wraps(record: Place, of_job: bool) -> bool:
