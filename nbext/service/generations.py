@@ -52,13 +52,14 @@ class Generations:
             ]
             if not found:
                 raise not_open()
-            self._open[found[-1]] += 1
+            *_, dataset = found
+            self._open[dataset] += 1
         try:
-            yield found[-1]
+            yield dataset
         finally:
             # It is closed, if it may be, by the next look: that would hold the caller of this request up.
             with self._changing:
-                self._open[found[-1]] -= 1
+                self._open[dataset] -= 1
 
     def refresh(self) -> None:
         """Serve the data folder's generation from now on, where it is another; close those that nobody asks any more.

@@ -94,6 +94,7 @@ class Observe:
     app: ASGIApp
     keys: KeyRing
     rates: Rates
+    wait_for: Callable[..., Any]
     events: Log
     metrics: Metrics
     fingerprint: Callable[[], str]
@@ -152,8 +153,9 @@ class Observe:
             seconds, key = time.perf_counter() - began, scope.get("nbext.key")
             route = getattr(scope.get("route"), "path", "unknown")
             method = scope["method"] if scope["method"] in _METHODS else "other"
-            rows = scope.get("nbext.rows", 0)
-            self.metrics.count(method, route, status or 0, key, seconds, sent, rows)
+            self.metrics.count(
+                method, route, status or 0, key, seconds, sent, scope.get("nbext.rows", 0)
+            )
             self.events.info(
                 "request",
                 request_id=request_id,
@@ -203,7 +205,7 @@ class Observe:
                 "key-unknown", f"The service does not know the key in the {KEY_HEADER} header."
             )
         if not self.rates.spend(key):
-            await run_in_threadpool(self.rates.take, key)
+            await self.wait_for(self.rates.take, key)
         return key
 
 

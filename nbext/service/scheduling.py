@@ -384,11 +384,11 @@ class Scheduler:
             self.stopping = True
             self._changed.notify_all()
             self._changed.wait_for(lambda: not self._in("asks", "stores"), timeout=grace)
-            running, waiting = self._in("asks", "stores"), self._in("waits")
-        for job in running:
-            job.cancel.asked.set()
-        for job in waiting:
-            self._resolve(job)
+        for job in [*self.jobs.values()]:
+            if job.state == "waits":
+                self._resolve(job)
+            else:
+                job.cancel.asked.set()
         # A thread that hangs in the engine is a daemon: it does not keep the process alive.
         until = time.monotonic() + _END_SECONDS
         for thread in self.threads:

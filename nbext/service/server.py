@@ -78,6 +78,7 @@ def create_app(
         Observe,
         keys=container.keys,
         rates=container.rates,
+        wait_for=container.wait_for,
         events=container.log,
         metrics=container.metrics,
         fingerprint=lambda: container.generations.newest.about.fingerprint,
@@ -242,11 +243,10 @@ class Server(uvicorn.Server):
     ) -> None:
         container: Container = app.state.container
         own = {"container": container, "inside": Counter(), "most": most_connections()}
-        protocol = type("Protocol", (TimelyProtocol,), own)
         super().__init__(
             uvicorn.Config(
                 app,
-                http=protocol,
+                http=type("Protocol", (TimelyProtocol,), own),
                 ws="none",
                 lifespan="on",
                 loop="asyncio",

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import signal
+import sqlite3
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -16,6 +18,7 @@ from nbext.core.locks import ProcessLock
 from nbext.engine.open import open_dataset
 from nbext.errors import StorageError
 from nbext.service.accounts.database import Database
+from nbext.settings import Secret
 from tests.service import postgres
 from tests.service.conftest import Running
 from tests.service.process import serve
@@ -85,6 +88,45 @@ def test_a_registry_that_is_moved_away_while_it_is_used_is_not_made_anew_and_los
         for segment in acknowledged:
             answer = process.session.get(f"{process.url}/v1/segment/{segment}", timeout=60)
             assert (answer.status_code, answer.json()["status"]) == (200, "completed")
+
+
+def test_a_registry_that_somebody_else_is_writing_is_read_all_the_same(
+    data_dir, tmp_path, monkeypatch
+):
+    connected = sqlite3.connect
+    # Fifteen seconds, for which a writer waits for its turn, are two here.
+    monkeypatch.setattr(
+        sqlite3, "connect", lambda *args, **options: connected(*args, **{**options, "timeout": 2})
+    )
+    service = Running(data_dir, tmp_path)
+    texts = [service.container.keys.add(name, rate="20/day")[1] for name in "abc"]
+    try:
+        segment = service.execute(body(1))
+        with (
+            contextlib.closing(connected(tmp_path / "registry.sqlite")) as other,
+            ThreadPoolExecutor(3) as pool,
+        ):
+            other.execute("BEGIN IMMEDIATE")
+
+            def read(text: Secret) -> int:
+                headers = {"x-api-key": text.reveal()}
+                return requests.get(
+                    service.url + segment["links"]["self"], headers=headers, timeout=60
+                ).status_code
+
+            # Each has to take a part of its rate first, and counts for itself where that cannot be stored.
+            waiting = [pool.submit(read, text) for text in texts]
+            time.sleep(0.5)
+            # Whoever reads waits for none of them, and is not refused for them.
+            assert service.get(segment["links"]["csv"]).status_code == 200
+            refused = service.post("/v1/segment/execute", body(2))
+            assert (refused.status_code, refused.json()["code"]) == (503, "registry")
+            assert service.execute(body(1))["cached"] is True
+            assert service.get("/readyz").status_code == 200
+            assert [one.result() for one in waiting] == [200] * 3
+        eventually(lambda: service.post("/v1/segment/execute", body(2)).status_code == 200)
+    finally:
+        service.stop()
 
 
 def test_a_lock_is_held_before_it_has_its_name_and_is_its_owners_alone(tmp_path):

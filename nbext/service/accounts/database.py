@@ -179,6 +179,8 @@ class _File:
     tables = _TABLES
     # Connections at most, and how many of them stay open while nobody uses them: to open one takes longer than a look.
     most = idle = 64
+    # Transactions of one process that write at once.
+    writers = 1
     # What a cursor that fetches a few rows at a time is made with.
     stream: tuple[str, ...] = ()
 
@@ -248,7 +250,8 @@ class _Server:
         .replace(" STRICT", "")
     )
     # A server has a bound on connections: some threads wait for one.
-    most, idle = 16, 8
+    most = writers = 16
+    idle = 8
     stream = ("copied",)
 
     def __init__(self, url: str) -> None:
@@ -397,16 +400,15 @@ class Database:
         else:
             raise ConfigError("A registry's URL is postgresql://user@host/database.")
         self.path, self.name = self._place.path, self._place.name
-        # Until then a server that gave no answer is not asked again: else all threads wait for it, one after the other.
-        self._silent_until = 0.0
+        # Until then what gave no answer is not asked again, by readers and by writers: else all threads wait for it in
+        # turn. A file that somebody else is writing is read all the same.
+        self._silent_until = [0.0, 0.0]
         self._open: list[Any] = []
         self._room = threading.BoundedSemaphore(self._place.most)
         # Threads of one process queue here: SQLite's own lock makes its callers sleep and try again, and starves some.
         # A commit shared by all who wait was measured and removed: p99 of 64 connections was 425 ms with it and 416 ms
         # without (medians of three paired runs). It mattered only where quick requests shared the threads of writers.
-        self._turn: contextlib.AbstractContextManager[Any] = (
-            threading.Lock() if self.path else contextlib.nullcontext()
-        )
+        self._turn = threading.Semaphore(self._place.writers)
         self._prepare(make, policy or Policy())
 
     def _prepare(self, make: bool, policy: Policy) -> None:
@@ -464,7 +466,7 @@ class Database:
         is not ``lasting`` waits for no disk: a power cut undoes it, unless one that is came after it.
         """
         statements = self._place.begin if lasting else self._place.hasty
-        with self._turn, self._mapped(), self._begun(statements) as db:
+        with self._turn, self._mapped(writing=True), self._begun(statements) as db:
             if alone and self._place.locking:
                 db.change(self._place.locking)
             yield db
@@ -527,9 +529,9 @@ class Database:
         return self._place.connect()
 
     @contextlib.contextmanager
-    def _mapped(self) -> Iterator[None]:
+    def _mapped(self, writing: bool = False) -> Iterator[None]:
         began = time.monotonic()
-        if began < self._silent_until:
+        if began < self._silent_until[writing]:
             raise Unreachable(f"{self.name} gave no answer a moment ago")
         try:
             yield
@@ -538,7 +540,7 @@ class Database:
             if kind is None:
                 raise
             if kind is Unreachable and time.monotonic() - began > 1:
-                self._silent_until = time.monotonic() + _SILENCE_SECONDS
+                self._silent_until[writing] = time.monotonic() + _SILENCE_SECONDS
             words = self._place.words(error)
             raise kind(f"{self.name} cannot be used as the service's registry: {words}") from None
 

@@ -272,16 +272,16 @@ class Rates:
 
     def take(self, key: Key) -> None:
         """Take more of the key's rate and count one request, or raise the problem 429 with the seconds to wait."""
-        rate, now = parse_rate(key.rate or DEFAULT_RATE), self._now()
+        rate = parse_rate(key.rate or DEFAULT_RATE)
         try:
             # Whoever comes second waits: else two services take the same rest.
             with self._database.write(alone=True) as db:
                 stored = next(iter(db.rows(_RATE_OF, key=key.id)), None)
-                (began, taken, former), granted = self._counted(stored, rate, now)
+                (began, taken, former), granted = self._counted(stored, rate)
                 if granted:
                     db.change(_TAKE, key=key.id, began=began, taken=taken, former=former)
         except StorageError:
-            row, granted = self._counted(self._unstored.get(key.id), rate, now)
+            row, granted = self._counted(self._unstored.get(key.id), rate)
             self._unstored[key.id], began = row, row[0]
         until = began + rate[1]
         if not granted:
@@ -293,13 +293,11 @@ class Rates:
             )
         # What another thread took meanwhile is the key's, too.
         of, left = self._left.get(key.id, (until, 0))
-        self._left[key.id] = (until, granted - 1 + (left if of == until else 0))
+        self._left[key.id] = (until, granted - 1 + left * (of == until))
 
-    def _counted(
-        self, row: Any, rate: tuple[int, int], now: float
-    ) -> tuple[tuple[float, int, int], int]:
+    def _counted(self, row: Any, rate: tuple[int, int]) -> tuple[tuple[float, int, int], int]:
         """Return what becomes of a key's row when a part of its rate is taken, and how many requests that part is."""
-        amount, span = rate
+        (amount, span), now = rate, self._now()
         began = now // span * span
         latest, taken, former = row or (began, 0, 0)
         # Another machine's clock, or one that was set back before this service began: all count in one window.

@@ -388,7 +388,7 @@ def test_a_registry_that_cannot_be_reached_is_said_once_and_answered_with_503(
             ] == [(503, "registry", "5")] * 2
             look, told = running.container.segments.scheduler._look, []
             for _ in range(3):
-                look(())
+                look()
                 told.append(
                     [line["cause"] for line in running.lines() if line["event"] == "queue unread"]
                 )
