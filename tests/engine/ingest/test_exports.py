@@ -555,6 +555,23 @@ def test_a_row_of_a_standard_that_leaves_its_amount_unknown_is_bad_and_blanks_ar
         take(data, path)
 
 
+@pytest.mark.parametrize("step", [1, -1])
+def test_a_contract_of_two_standards_is_refused_since_ids_would_be_amounts(data, tmp_path, step):
+    header = ["token_address", "value", "token_id", "token_standard", "from_address", "to_address"]
+    header += ["transaction_hash", "log_index", "block_number"]
+    rows = [
+        [wallet(3000), value, token, standard, wallet(0), wallet(1), f"0x{n:064x}", n, n]
+        for n, (value, token, standard) in enumerate([(1, 6, "ERC721"), (9, "", "ERC20")])
+    ]
+    path = write(tmp_path / "mixed.csv", header, rows[::step])
+    with pytest.raises(IngestError) as caught:
+        take(data, path)
+    assert str(caught.value) == (
+        f"{path}: its rows of {wallet(3000)} are ERC20 and ERC721, and a contract has one standard. Leave out those "
+        "that are wrong."
+    )
+
+
 def test_a_curated_table_gives_the_transfers_of_tokens_and_counts_those_of_the_coin(data, tmp_path):
     header = [
         "blockchain",

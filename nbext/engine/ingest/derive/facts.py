@@ -119,6 +119,8 @@ def declare(stage: Stage, file: FileTable) -> None:
     """Add what a transfers file says of its contracts: the standard of its format, the names in its rows."""
     if not file.kind.standard and not file.has("standard"):
         return
+    if file.has("standard"):
+        _check_standards(stage, file)
     source = "tokentx" if file.has("symbol") else "transfers"
     standard = (
         f"any_value({standard_of(file.text('standard'))})"
@@ -131,6 +133,18 @@ def declare(stage: Stage, file: FileTable) -> None:
         SELECT {file.chain}, lower({address}), '{source}', {file.number} * {OF_A_FILE} + min(row), {standard},
             any_value({_text(file, "name")}), any_value({_text(file, "symbol")}), any_value({decimals(file)})
         FROM {file.relation} WHERE {ADDRESS.format(address)} GROUP BY 2""")
+
+
+def _check_standards(stage: Stage, file: FileTable) -> None:
+    """Refuse a file that says two standards of one contract: token ids would count as amounts, or amounts as ids."""
+    address, standard = file.text("contract"), standard_of(file.text("standard"))
+    for contract, said in stage.rows(f"""
+        SELECT lower({address}), string_agg(DISTINCT {standard}, ' and ' ORDER BY {standard})
+        FROM {file.relation} WHERE {ADDRESS.format(address)}
+        GROUP BY 1 HAVING count(DISTINCT {standard}) > 1 ORDER BY 1 LIMIT 1"""):
+        raise file.source.fault(
+            f"its rows of {contract} are {said}, and a contract has one standard. Leave out those that are wrong."
+        )
 
 
 def merge_facts(stage: Stage) -> None:
