@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import re
 import signal
 import stat
 import sys
+import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -17,9 +20,21 @@ import requests
 from nbext.cli import main
 from nbext.service.accounts.database import Database
 from nbext.service.accounts.keys import KeyRing
+from nbext.service.middleware import Log
 from nbext.service.server import listen
 from tests.service.conftest import HOLDERS
 from tests.service.process import Process, serve
+
+
+@pytest.fixture(autouse=True)
+def as_a_process_that_ends() -> Iterator[None]:
+    """Take away what a command that ran in this process has left for the rest of its own."""
+    hook = threading.excepthook
+    yield
+    threading.excepthook = hook
+    logging.captureWarnings(False)
+    root = logging.getLogger()
+    root.handlers[:] = [each for each in root.handlers if not isinstance(each, Log)]
 
 
 def test_it_says_one_line_when_ready_keeps_its_key_and_ends_in_order(tmp_path):
