@@ -105,3 +105,11 @@ def test_whole_numbers_in_text_are_integers_where_the_column_is_known_to_hold_th
         "ownerCount": "Int64",
         "rank": "str",
     }
+
+
+def test_a_column_that_only_a_later_hit_has_is_of_its_type(server, client):
+    hits = [{"address": A, "name": "a"}, {"address": A[:-1] + "b", "total_supply": "123"}]
+    server.script("*", reply(hits))
+    table = client.search_nfts("dai")
+    assert table.dtypes.astype(str)["totalSupply"] == "decimal128(38, 0)[pyarrow]"
+    assert table["totalSupply"].dropna().tolist() == [123]
