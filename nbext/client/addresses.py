@@ -41,7 +41,8 @@ _ADDRESS = "^0x[0-9a-fA-F]{40}$"
 _MOST_FAULTS = 20
 # What stands around an address that was copied from a list, a page or a program; a comment; the chain in CAIP-10.
 _AROUND = " \t\r\n\v\f\u00a0\u200b\ufeff\"'`,;"
-_BESIDE = r"(^|\s)#.*$|^eip155:[0-9]{1,20}:"
+# Arrow's \s and Python's are not the same.
+_BESIDE = r"(^|[ \t\n\v\f\r])#.*$|^eip155:[0-9]{1,20}:"
 _BETWEEN = re.compile(r"[\s,;]+")
 # Where an object ends, and the next line begins another.
 _ENDS = r"\}(?=[^\S\n]*\n\s*\{)"
@@ -150,7 +151,7 @@ def addresses(values: Any, *, left_out: bool = False) -> pd.Series[str] | pd.Dat
 
     try:
         column = _anything(values)
-    except (NotAddresses, strict_json.NotJson, csv.Error, pa.ArrowInvalid) as error:
+    except (NotAddresses, ValueError, csv.Error) as error:
         raise ValidationError.of("/values", "address", str(error)) from None
     packed, good, blank = column.packed()
     _, first, of_each = np.unique(
@@ -335,8 +336,9 @@ def _text(text: str, source: str = "The text", *, is_csv: bool = False) -> Addre
 
     @cache
     def lines() -> list[int]:
-        # A quoted text may have several lines; an empty line is no row.
-        reader, found = csv.reader(io.StringIO(body), delimiter=separator), list[int]()
+        # A quoted text may have several lines; an empty line is no row. Arrow ends a line at a CR alone, too.
+        plain, found = io.StringIO(body, newline=None), list[int]()
+        reader = csv.reader(plain, delimiter=separator)
         before = above.count("\n")
         begins = before + 1
         for cells in reader:

@@ -115,11 +115,22 @@ FILES = {
         (f"address,n\n{ONE},1\n{TWO},2,3\n", f"Expected 2 columns, got 3: {TWO},2,3"),
         (f"address,n\n{ONE},1\n{TWO}\n", f"Expected 2 columns, got 1: {TWO}"),
         (f"address\r{ONE}\r{TWO}", "new-line character seen in unquoted field"),
+        (f"address\n{ONE}\n\ud800", "surrogates not allowed"),
     ],
 )
 def test_a_text_that_is_no_table_is_a_value_that_is_not_allowed(text, said):
     with pytest.raises(ValidationError, match=said):
         nbext.addresses(text)
+
+
+def test_a_comment_begins_after_the_same_blanks_for_arrow_and_for_python():
+    values = [f"{ONE}\v# mine", f"{TWO}\u2003# yours"]
+    assert nbext.addresses(values, left_out=True)["text"].tolist() == values[1:]
+
+
+def test_a_fault_below_a_line_that_ends_in_cr_is_named_by_its_line():
+    left = nbext.addresses(f"address,n\n{ONE},1\rvitalik.eth,2\n{TWO},3\n", left_out=True)
+    assert left[["row", "text"]].to_numpy().tolist() == [["line 3", "vitalik.eth"]]
 
 
 def test_a_fault_in_lines_of_json_is_named_by_its_line(tmp_path):
