@@ -41,8 +41,9 @@ class Lists(StoredFiles):
     def __init__(self, state: Path, database: Database) -> None:
         super().__init__(state, database.id)
         self._database = database
-        # One sort at a time: each has all of a list in memory, though it is the system's cache.
-        self._sorting = threading.Lock()
+        # One at a time: to sort it each has all of a list in memory, though it is the system's cache; and of two that
+        # arrive together each would take the last room for its own.
+        self._storing = threading.Lock()
 
     @contextlib.contextmanager
     def room(self) -> Iterator[Path]:
@@ -63,15 +64,15 @@ class Lists(StoredFiles):
                 "size",
                 f"The body has {size:,} bytes. Send the {WIDTH} bytes of each address, and at least one address.",
             )
-        with self._sorting:
+        with self._storing:
             _sort(part)
-        sync(part)
-        name, wallets = list_id(_blocks(part)), part.stat().st_size // WIDTH
-        path = self._path(name, key)
-        if not path.exists():
-            self.trim(arrived=part.stat().st_size, key=key)
-        part.replace(path)
-        sync(self.folder)
+            sync(part)
+            name, wallets = list_id(_blocks(part)), part.stat().st_size // WIDTH
+            path = self._path(name, key)
+            if not path.exists():
+                self.trim(arrived=part.stat().st_size, key=key)
+            part.replace(path)
+            sync(self.folder)
         self.trust(path.name)
         return WalletList(name, wallets, path)
 

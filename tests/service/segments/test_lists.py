@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import random
+import threading
 import time
 from base64 import urlsafe_b64encode
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -209,6 +212,30 @@ def test_lists_are_deleted_when_unused_or_without_room_and_changed_ones_are_not_
         stored_in(lists),
         [path.name for path in lists.folder.with_name("aside").iterdir()],
     ) == ([], [second])
+
+
+def test_of_two_lists_that_arrive_together_one_has_the_last_room(tmp_path, monkeypatch):
+    lists, both = lists_of(tmp_path, list_bytes=60), threading.Barrier(2)
+    trim = lists.trim
+
+    def together(**options):
+        trim(**options)
+        # Where both are here at once, each has found room.
+        with contextlib.suppress(threading.BrokenBarrierError):
+            both.wait(2)
+
+    def stored(number):
+        with lists.room() as part:
+            part.write_bytes(bytes([number]) * 20 + bytes([9]) * 20)
+            try:
+                return lists.store(part).wallets
+            except Problem as problem:
+                return problem.code
+
+    monkeypatch.setattr(lists, "trim", together)
+    with ThreadPoolExecutor(2) as pool:
+        assert set(pool.map(stored, (1, 2))) == {2, "quota"}
+    assert len(stored_in(lists)) == 1
 
 
 def test_a_key_has_a_share_and_no_list_of_the_hour_gives_way_to_another_keys(tmp_path):
