@@ -1041,6 +1041,31 @@ def test_files_that_say_other_things_of_a_contract_are_named(data, tmp_path, log
     assert take(tmp_path / "both", one, other, path).disagreements == report.disagreements
 
 
+@pytest.mark.parametrize("decimals", [(18, 6), (6, 18)])
+def test_of_what_one_file_says_of_a_contract_the_last_row_counts_and_is_counted(
+    data, tmp_path, decimals
+):
+    header = "blockNumber,hash,from,contractAddress,to,value,tokenName,tokenSymbol,tokenDecimal\n"
+    rows = [
+        f"{n},0x{n:064x},{wallet(0)},{wallet(token)},{wallet(1)},5,T,T{n},{places}\n"
+        for token in (1000, 1001)
+        for n, places in enumerate(decimals if token == 1000 else (9, 9))
+    ]
+    path = tmp_path / "tokentx.csv"
+    path.write_text(header + "".join(rows))
+    report = take(data, path)
+    assert report.odd["said_twice"] == 2
+    said = "contracts of which one file says several decimals, symbols or standards: the last row counts"
+    assert f"  2 {said}" in report.lines()
+    with Tables(data) as tables:
+        found = tables.rows("SELECT address, symbol, decimals FROM contracts WHERE holders > 0")
+    assert found == [(wallet(1000), "T1", decimals[1]), (wallet(1001), "T1", 9)]
+    kinds = tmp_path / "contracts.csv"
+    two = f"{wallet(1000)},true,false\n{wallet(1000)},false,true\n"
+    kinds.write_text(f"address,is_erc20,is_erc721\n{two}{wallet(1001)},true,false\n")
+    assert take(data, kinds).odd["said_twice"] == 1
+
+
 @pytest.mark.slow
 def test_a_contract_that_is_taken_for_another_standard_than_before_is_named_with_what_corrects_it(
     data, tmp_path, log

@@ -130,9 +130,9 @@ def declare(stage: Stage, file: FileTable) -> None:
     address = file.text("contract")
     stage.run(f"""
         INSERT INTO facts (chain_id, address, source, seq, standard, name, symbol, decimals)
-        SELECT {file.chain}, lower({address}), '{source}', {file.number} * {OF_A_FILE} + min(row), {standard},
-            any_value({_text(file, "name")}), any_value({_text(file, "symbol")}), any_value({decimals(file)})
-        FROM {file.relation} WHERE {ADDRESS.format(address)} GROUP BY 2""")
+        SELECT {file.chain}, lower({address}), '{source}', {file.number} * {OF_A_FILE} + max(row), {standard},
+            {_text(file, "name")}, {_text(file, "symbol")}, {decimals(file)}
+        FROM {file.relation} WHERE {ADDRESS.format(address)} GROUP BY 2, 6, 7, 8""")
 
 
 def _check_standards(stage: Stage, file: FileTable) -> None:
@@ -149,6 +149,12 @@ def _check_standards(stage: Stage, file: FileTable) -> None:
 
 def merge_facts(stage: Stage) -> None:
     """Reduce the facts to one row per contract, kind and file, and create ``known``: one row per contract."""
+    stage.run(f"""
+        INSERT INTO odd SELECT number, 'said_twice', count(*) FROM (
+            SELECT seq // {OF_A_FILE} AS number FROM facts WHERE seq >= {stage.first * OF_A_FILE}
+            GROUP BY chain_id, address, source, number
+            HAVING greatest(count(DISTINCT decimals), count(DISTINCT lower(symbol)), count(DISTINCT standard)) > 1)
+        GROUP BY number""")
     # Field by field, since a newer source that leaves a field empty does not make the older one wrong.
     newest = ", ".join(
         f"first({c} ORDER BY seq DESC) FILTER ({c} IS NOT NULL) AS {c}" for c in FIELDS
