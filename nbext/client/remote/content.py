@@ -260,7 +260,7 @@ def of_document(answer: Answer) -> ForeignPage:
         return _lines(body)
     if kind not in _VAGUE_TYPES or body[:1] in b'{["':
         try:
-            return _unpacked(*read_answer(answer.body))
+            return unpacked(*read_answer(answer.body))
         except NotJson:
             # Lines of JSON are often declared as JSON.
             if body[:1] == b"{" and b"\n" in body:
@@ -290,7 +290,7 @@ def _lines(body: bytes) -> ForeignPage:
     return ForeignPage(document=records, warnings=warnings[:1], unproven=True)
 
 
-def _unpacked(document: Any, warnings: list[str]) -> ForeignPage:
+def unpacked(document: Any, warnings: list[str]) -> ForeignPage:
     """Return a document without the layers that gateways put around one."""
     found = ForeignPage(document=document, warnings=warnings)
     # AWS's API Gateway sends JSON as a text inside of JSON, and some wrap that once more.

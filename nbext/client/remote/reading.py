@@ -84,9 +84,12 @@ class Stranger:
 
     def outline(self, answer: Answer, operation: str, reading: Reading, failure: str) -> LastAnswer:
         """Return the outline of an answer, as it was read, or as the ``failure`` says that it was not."""
-        if reading.document is None:
-            with suppress(ProtocolError, NotJson, RecursionError):
+        with suppress(ProtocolError, NotJson, RecursionError):
+            if reading.document is None:
                 reading.document = content.of_document(answer).document
+            elif failure:
+                # A gateway's refusal has the service's own in it.
+                reading.document = content.unpacked(reading.document, []).document
         return outlined(answer, reading, self._profiles[operation], self._key, failure)
 
     def read(self, came: Incoming, want: Want, call: Call) -> ForeignPage:

@@ -77,6 +77,14 @@ def test_an_error_with_a_fraction_in_it_is_the_service_s_own_and_is_outlined(ser
     ]
 
 
+def test_an_error_of_a_gateway_is_outlined_by_the_service_s_own_in_it(server, client):
+    inner = {"statusCode": 400, "body": '{"detail": "too poor"}'}
+    server.script("POST /v1/search", reply(inner, 400))
+    with pytest.raises(BadRequest):
+        client.search_nfts("ape")
+    assert client.outline.text(values=True).splitlines()[1] == "detail  text  'too poor'"
+
+
 def test_an_error_names_its_candidates_and_where_to_look(server, client):
     server.script("POST /v1/search", reply({"auftrag": {"nummer": 4711}, "preis": 5}))
     with pytest.raises(ProtocolError, match=r"`%nbext last-answer` shows the answer's fields"):
