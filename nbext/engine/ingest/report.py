@@ -69,7 +69,7 @@ class Report:
     gaps, untimed
         The ranges of blocks without a row, and the blocks of the chains without a time, in words.
     disagreements
-        Where files say different things of a contract's decimals or symbol, in words.
+        Where files say different things of a contract's decimals, symbol or standard, in words.
     restated
         Contracts whose standard is another than before: address, then, now, and whether a file says so.
     removed

@@ -1064,6 +1064,9 @@ def test_of_what_one_file_says_of_a_contract_the_last_row_counts_and_is_counted(
     two = f"{wallet(1000)},true,false\n{wallet(1000)},false,true\n"
     kinds.write_text(f"address,is_erc20,is_erc721\n{two}{wallet(1001)},true,false\n")
     assert take(data, kinds).odd["said_twice"] == 1
+    assert take(tmp_path / "both", path, kinds).disagreements == [
+        f"{wallet(1000)}: standard ERC721 as in {kinds}, not ERC20 as in {path}"
+    ]
 
 
 @pytest.mark.slow

@@ -213,14 +213,14 @@ _WELL_KNOWN = -1
 
 
 def disagreements(stage: Stage) -> list[str]:
-    """Return a line for each contract whose decimals or symbol are another in a file than in one of this run's."""
+    """Return a line for each contract whose decimals, symbol or standard differ between files, one of this run."""
     found: list[str] = []
     # A day's transfers seldom say anything of a contract, and what is stored says much of many.
     if not stage.value(
         f"SELECT count(*) FROM out.ingest.facts WHERE seq >= {stage.first * OF_A_FILE}"
     ):
         return found
-    for column in ("decimals", "symbol"):
+    for column in ("decimals", "symbol", "standard"):
         told = stage.rows(
             f"""
             SELECT address, list((value, number) ORDER BY {_PRIORITY}, seq DESC) FROM (
