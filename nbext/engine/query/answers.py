@@ -79,8 +79,8 @@ CHUNK = 1_000_000
 _DENSE, _AT_ONCE = 8, 250_000
 # On a busy machine. For a million rows of an amount these are three seconds more.
 _VALUES_A_SECOND = 1_000_000
-# A range of so many wallets is read whole: picking some of them is a join, which costs more. So is a column of so many
-# holders, which takes no longer than that join, and is there when it is asked for again.
+# A column or a range of so many wallets is read whole: picking some of them is a join, which costs more. Of so many
+# holders a join costs less, once: a column that is asked for again is read whole, and kept.
 _READ_WHOLE, _KEPT_WHOLE = 100_000, 1_000_000
 # The memory of the sets of wallets and of the small columns that were used last (bytes): parts of a segment share
 # theirs, most segments leave the burn addresses out, and whoever asks again has mostly changed one condition. The least
@@ -121,8 +121,8 @@ class Dataset(ABC):
     ranks
         Each wallet's rank by address, and the wallet of each rank, where its number is not its rank.
     sets
-        The wallets of statements and lists, and the rows of small columns, that were used last, which are last; with
-        the bytes of each.
+        The wallets of statements and lists, and the rows of columns, that were used last, which are last; with the
+        bytes of each. None for the rows of a large column that was asked for once.
     """
 
     layers: Layers | None = None
@@ -412,7 +412,7 @@ class Answers:
         """Fetch what a statement or a list has, or return what is known of it: a set of wallets, or a table."""
         self._cancel.check()
         sets, key = self._data.sets, repr(leaf)
-        if known := sets.pop(key, None):
+        if (known := sets.pop(key, None)) and known[1] is not None:
             sets[key] = known
             return known[1]
         fetched = self._engine.fetch(leaf) if isinstance(leaf, Sql) else self._listed(leaf)
@@ -534,9 +534,13 @@ class Answers:
         ranges = [ordered]
         if not _is_near(ordered):
             ranges = np.split(ordered, [1 + int(np.diff(ordered).argmax())])
-        near = all(map(_is_near, ranges))
-        if column.holders <= (_READ_WHOLE if near else _KEPT_WHOLE):
-            return placed(wallets, valued(self._kept(self._statement(column)), column))
+        near, whole = all(map(_is_near, ranges)), self._statement(column)
+        is_kept = column.holders <= _READ_WHOLE
+        if not near and column.holders <= _KEPT_WHOLE:
+            is_kept |= repr(whole) in self._data.sets
+            self._data.sets.setdefault(repr(whole), (0, None))
+        if is_kept:
+            return placed(wallets, valued(self._kept(whole), column))
         parts = [
             placed(some, valued(self._engine.fetch(self._statement(column, some)), column))
             for some in (ranges if near else [ordered])
