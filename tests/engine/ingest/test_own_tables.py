@@ -396,8 +396,9 @@ def test_an_exponent_is_no_token_id_no_block_and_no_time_in_any_format(data, tmp
     path = write_parquet(tmp_path / "t.parquet", [log(0, 1, 5), log(0, 2, 5)], **columns)
     with pytest.raises(IngestError, match=r"row 1: block number is not a whole number: '1\.2E7'"):
         take(tmp_path / "t", path)
-    blocks = table(tmp_path / "b.csv", ("number", "timestamp"), [["1E2", "0"], ["7", "1.6E9"]])
-    assert take(tmp_path / "b", blocks).bad_rows == 2
+    times = [["1E2", "0"], ["7", "1.6E9"], ["8", "1600000000"]]
+    report = take(tmp_path / "b", table(tmp_path / "b.csv", ("number", "timestamp"), times))
+    assert [(bad.row, bad.value) for bad in report.bad] == [(1, "1E2 0"), (2, "7 1.6E9")]
 
 
 @pytest.mark.slow
