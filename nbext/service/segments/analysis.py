@@ -281,7 +281,7 @@ def wallet_holdings(planner: Planner, body: HoldingsRequest) -> bytes:
     notes = [*plan.warnings, *_of_all_balances(asked, dataset)]
     if below:
         notes.append(
-            f"{below:,} balances are below zero, because the data lacks transfers. They are left out."
+            f"Balances below zero are left out: {below:,}, of the zero address or where transfers are missing."
         )
     if shareless := len(contracts) - len(supplies):
         notes.append(f"{shareless:,} of {len(contracts):,} contracts: {SHARELESS}.")
