@@ -23,7 +23,7 @@ import pyarrow.compute as pc
 
 from nbext.client import frames
 from nbext.core import strict_json
-from nbext.core.addresses import WIDTH, looks_like_address, normalised
+from nbext.core.addresses import ADDRESS_PATTERN, WIDTH, looks_like_address, normalised
 from nbext.core.provenance import Provenance, warned
 from nbext.core.untrusted_text import shown, visible
 from nbext.errors import ValidationError
@@ -34,9 +34,8 @@ if TYPE_CHECKING:
 Bytes = np.ndarray[Any, np.dtype[np.uint8]]
 Mask = np.ndarray[Any, np.dtype[np.bool_]]
 ENDINGS = (".csv", ".txt", ".json", ".parquet", ".arrow")
-# Addresses that are read at a time: what is computed of so many stays in a core's cache.
+# Texts that are hashed at a time: what is computed of so many stays in a core's cache.
 _STEP = 1_024
-_ADDRESS = "^0x[0-9a-fA-F]{40}$"
 # Enough to find the mistake by; a file of something else has a million.
 _MOST_FAULTS = 20
 # What stands around an address that was copied from a list, a page or a program; a comment; the chain in CAIP-10.
@@ -70,11 +69,11 @@ class AddressColumn:
     def packed(self) -> tuple[Bytes, Mask, Mask]:
         """Return the 20 bytes of each address, in order; which rows have one; and which rows are blank."""
         rows = pc.fill_null(self.texts, "")
-        good = _mask(pc.match_substring_regex(rows, _ADDRESS))
+        good = _mask(pc.match_substring_regex(rows, ADDRESS_PATTERN))
         if not good.all():
             around = pc.utf8_trim(rows, _AROUND)
             rows = pc.utf8_trim(pc.replace_substring_regex(around, _BESIDE, ""), _AROUND)
-            good = _mask(pc.match_substring_regex(rows, _ADDRESS))
+            good = _mask(pc.match_substring_regex(rows, ADDRESS_PATTERN))
         whole = rows if good.all() else rows.filter(pa.array(good))
         whole = pc.utf8_slice_codeunits(whole, 2)
         chars = np.frombuffer(whole.buffers()[2] or b"", np.uint8)

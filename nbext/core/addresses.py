@@ -17,7 +17,9 @@ BURN_ADDRESSES = (ZERO_ADDRESS, "0x" + "0" * 36 + "dead")
 WIDTH = 20
 LIST_ID_PATTERN = "ls_[A-Za-z0-9_-]{24}"
 ENS_NAME = re.compile(r"[\w.-]{1,255}\.eth")
-_HEX = re.compile(r"0x[0-9a-fA-F]{40}\Z")
+# For all of a text: Python's $ is also before a line break at its end, Arrow's is not.
+ADDRESS_PATTERN = "^0x[0-9a-fA-F]{40}$"
+_HEX = re.compile(ADDRESS_PATTERN)
 
 
 def checksummed(address: str) -> str:
@@ -40,7 +42,7 @@ def checksummed(address: str) -> str:
 
 def looks_like_address(text: str) -> bool:
     """Say whether the text has the form of an address, whatever its checksum."""
-    return _HEX.match(text) is not None
+    return _HEX.fullmatch(text) is not None
 
 
 def list_id(pieces: Iterable[bytes | memoryview]) -> str:

@@ -20,6 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from Crypto.Hash import keccak
 
+from nbext.core.addresses import ADDRESS_PATTERN
 from nbext.core.untrusted_text import visible
 from nbext.errors import NodeError
 from nbext.node.contracts import Unreadable, decode_transfer
@@ -95,7 +96,7 @@ _OF_HASHES = "a hash of 32 bytes", f"^{_HASH.pattern}$"
 _FIELDS: dict[str, tuple[str, str | int]] = {
     "blockNumber": ("block number", LAST_BLOCK),
     "logIndex": ("index of a log", _MOST_INDEX),
-    "address": ("an address", "^0x[0-9a-fA-F]{40}$"),
+    "address": ("an address", ADDRESS_PATTERN),
     "topics": _OF_HASHES,
     "data": ("bytes as hex", "^0x([0-9a-fA-F]{2})*$"),
     "blockHash": _OF_HASHES,

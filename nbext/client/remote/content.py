@@ -37,6 +37,7 @@ from nbext.client.remote.field_names import (
 from nbext.client.remote.profile import ForeignProfile
 from nbext.client.remote.signs import Signs
 from nbext.client.writer import named_file
+from nbext.core.addresses import ADDRESS_PATTERN
 from nbext.core.strict_json import NotJson, read_answer
 from nbext.core.untrusted_text import quoted
 from nbext.core.wire import ARROW_TYPE
@@ -172,7 +173,7 @@ def some_rows(page: ForeignPage) -> list[dict[str, Any]]:
     if wallets:
         # Texts may come as a dictionary of them.
         column = table.column(wallets).cast("large_string")
-        fits = pc.match_substring_regex(column, "^0x[0-9a-fA-F]{40}$")
+        fits = pc.match_substring_regex(column, ADDRESS_PATTERN)
         odd = table.select([wallets]).filter(pc.invert(pc.fill_null(fits, False)))
     elif table.column(name).type in ("string", "large_string"):
         odd = table.filter(pc.equal(pc.utf8_lower(table.column(name)), name.lower()))

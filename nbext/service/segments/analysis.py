@@ -102,8 +102,10 @@ class Planner:
         if isinstance(body, Mapping) and not named:
             text = canonical_json(body)
             if len(self.known) >= _MOST:
-                # Not all of them: who asks a few more in turn would have each planned anew.
-                self.known.pop(next(iter(self.known)), None)
+                # Not all of them: who asks a few more in turn would have each planned anew. In one step each: other
+                # threads add to them, and take one out, meanwhile.
+                oldest, *_ = self.known
+                self.known.pop(oldest, None)
             if len(text) <= _LONGEST:
                 self.known[text] = PlannedBody(plan)
         return plan
@@ -221,14 +223,19 @@ def funnel_of(planner: Planner, asked: ExecuteRequest) -> dict[str, Any]:
     plan = planner.plan(asked)
     steps = language.funnel_steps(plan, planner.count)
     few = min(plan.limit, _SAMPLE)
-    found = planner.dataset.ask(language.compile(plan), limit=few, cancel=planner.cancel)
+    # Without wallets it would be counted once more.
+    found = (
+        planner.dataset.ask(language.compile(plan), limit=few, cancel=planner.cancel)
+        if few
+        else None
+    )
     heading = _heading(plan)
     if "exclude" not in asked["filters"]:
         heading["warnings"] = language.funnel_notes(plan)
     return {
         **heading,
         "steps": steps,
-        "sample": found.rows["address"].to_pylist(),
+        "sample": found.rows["address"].to_pylist() if found else [],
         "fingerprint": planner.dataset.about.fingerprint,
     }
 

@@ -70,7 +70,7 @@ class Lists(StoredFiles):
             name, wallets = list_id(_blocks(part)), part.stat().st_size // WIDTH
             path = self._path(name, key)
             if not path.exists():
-                self.trim(arrived=part.stat().st_size, key=key)
+                self.trim(arrived=wallets * WIDTH, key=key)
             part.replace(path)
             sync(self.folder)
         self.trust(path.name)

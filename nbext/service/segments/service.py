@@ -177,7 +177,7 @@ class SegmentService:
     def _worded(self, request: dict[str, Any], plan: Any, segment: SegmentRecord) -> SegmentRecord:
         facts = segment.facts
         said = self._facts(plan, facts["counted"], facts["why"])
-        return replace(segment, request=request, facts={**facts, **said})
+        return replace(segment, request=request, facts=facts | said)
 
     def _facts(
         self, plan: Any, counted: Sequence[Sequence[int]] = (), why: Sequence[str] = ()
