@@ -25,7 +25,7 @@ from nbext.client.decode import (
     refuse_other_kinds,
 )
 from nbext.client.service import Service
-from nbext.client.writer import Target, copy
+from nbext.client.writer import Target, copy, named_file
 from nbext.core import wire as op
 from nbext.core.provenance import Provenance
 from nbext.errors import (
@@ -492,5 +492,6 @@ class SegmentRun:
 
 
 def _file_of(path: Path, rows: int, about: Provenance) -> pd.DataFrame:
-    file = {"file": str(path), "rows": rows, "bytes": path.stat().st_size}
+    with named_file(path):
+        file = {"file": str(path), "rows": rows, "bytes": path.stat().st_size}
     return about.attach(frames.frame([file]))

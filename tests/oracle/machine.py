@@ -224,9 +224,18 @@ class FrontDoor(RuleBasedStateMachine):
             options = (*options, "--token", of[0].address)
         many = luck.choices(of, k=luck.randint(1, most))
         sent = [self.sent(luck, one, first, last) for one in many]
+        # Nothing orders what one block has of a contract, where a row of it has no log index.
+        unordered = {
+            (one.contract, one.transfer.block)
+            for file in self.files
+            for one in file.sent
+            if file.unnumbered or not form.numbered
+        }
         if not form.numbered:
-            # Nothing orders what one block has of a contract.
             sent = list({(one.contract, one.transfer.block): one for one in sent}.values())
+        sent = [one for one in sent if (one.contract, one.transfer.block) not in unordered]
+        if not sent:
+            return
         self.write(luck, form, chain, sent, *options)
 
     def can(self, form: Format, chain: int) -> bool:
