@@ -118,15 +118,14 @@ def overlap(
             (everyones,) = seen.counts
             found.data.update(seen.data)
         rows = [[_part(rows, row, column, everyones) for column in places] for row in places]
-    kind = "float64" if share or lift else "int64"
-    table = pd.DataFrame(rows, index=names, columns=names, dtype=kind)
+    table = pd.DataFrame(rows, names, names, "float64" if share or lift else "int64")
     title, subject, form = _HEATMAPS["share" if share else "lift" if lift else ""]
 
     def cell(row: int, column: Any) -> Segment | None:
         if column is None:
             return None
         other = names.index(column)
-        return each[row] if other == row else all_of([each[row], each[other]])
+        return each[row] if other == row else all_of([each[row], each[other]], alike=found.alike)
 
     def heatmap(made: Result) -> charts.Chart:
         charts.check_room(number, charts.MOST_IN_HEATMAP, "A heatmap", "segments", "/segments")
@@ -139,8 +138,12 @@ def overlap(
         only = dict(enumerate(counted.counts, 1))
 
         def of_group(group: int, _: Any) -> Segment:
-            inside = [one for place, one in enumerate(each) if group >> place & 1]
-            return all_of(inside, but=[one for one in each if one not in inside])
+            # Filters with a column in them cannot be compared.
+            inside, others = (
+                [one for place, one in enumerate(each) if group >> place & 1 == has]
+                for has in (1, 0)
+            )
+            return all_of(inside, but=others, alike=found.alike)
 
         sizes = [
             sum(many for group, many in only.items() if group >> place & 1) for place in places
@@ -228,9 +231,8 @@ def funnel(segment: Any, *, client: Client | None = None) -> Result:
         segments=requests_of([asked]),
     )
 
-    def matching(first: int, last: int) -> Segment:
-        some, chains = members[first:last], found["chains"]
-        inside: dict[str, Any] = some[0] if len(some) == 1 else {"all": some}
+    def matching(*some: dict[str, Any]) -> Segment:
+        chains, inside = found["chains"], {"all": [*some]} if some[1:] else some[0]
         # A condition that is denied is taken from the wallets seen on all chains of the whole segment. These conditions
         # may name fewer: one on each chain is added that no wallet matches, so that all are seen here too.
         if chains != [scope["chain"]]:
@@ -241,9 +243,9 @@ def funnel(segment: Any, *, client: Client | None = None) -> Result:
     def cell(row: int, column: Any) -> Segment | None:
         if column == "removed":
             # Of nobody for the first condition, which takes away none.
-            return all_of([matching(0, max(row, 1))], but=[matching(0, row + 1)])
+            return matching(*members[: max(row, 1)], {"not": members[row]})
         if column in charts.STEPS:
-            return matching(row if column == "alone" else 0, row + 1)
+            return matching(*members[row if column == "alone" else 0 : row + 1])
         return None
 
     rows = [(step["words"], step["alone"], step["remaining"]) for step in found["steps"]]

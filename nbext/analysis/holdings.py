@@ -10,7 +10,6 @@ from nbext.analysis import charts
 from nbext.analysis.segments import (
     Result,
     Segment,
-    all_of,
     client_of,
     names_of,
     requests_of,
@@ -94,17 +93,16 @@ def wallet(
     blocks = {one["chain"]: one["block"] for one in about.chains}
 
     def cell(row: int, _: Any) -> Segment:
-        held = contracts.iloc[row].to_dict()
-        chain = held["chain"]
-        return Segment({**_holders(held), "chain": chain, "asOf": blocks[chain]}, client=client)
+        held = contracts.iloc[row]
+        return Segment({**_holders(held), "asOf": blocks[held["chain"]]}, client=client)
 
     return result(table, about, cell, {"bars": _amounts})
 
 
-def _holders(row: Mapping[Any, Any], **more: str) -> dict[str, Any]:
+def _holders(row: Mapping[str, Any] | pd.Series[Any]) -> dict[str, Any]:
     """Return the condition of the holders of a row's contract."""
     kind = "nft" if row["tokenType"] in NFT_STANDARDS else "token"
-    return {kind: {kind: row["contract"], **more}}
+    return {kind: {kind: row["contract"], "chain": row["chain"]}}
 
 
 def _called(rows: pd.DataFrame) -> list[str]:
@@ -189,7 +187,7 @@ def profile(
     size, of_base = found["wallets"], found["base"]
     rows = [
         {
-            **{name: value for name, value in one.items() if name in _PROFILED},
+            **one,
             "share": one["wallets"] / size,
             "base_share": one["base"] / of_base if of_base else None,
             # Rounded once: as the quotient of the two shares, equal lifts would differ in their last digit.
@@ -197,7 +195,7 @@ def profile(
         }
         for one in found["holdings"]
     ]
-    table = frames.frame(rows, _PROFILED)
+    table = frames.frame(rows, _PROFILED)[[*_PROFILED]]
     held = f"{found['contracts']:,} contracts are held by {found['least']:,} wallets or more"
     cut = f"{held}: these are the {len(rows)} with the highest lift."
     none = f"{held}. nbext.profile(..., least=1) has those of fewer."
@@ -221,8 +219,10 @@ def profile(
     )
 
     def cell(row: int, _: Any) -> Segment:
-        held = {**_holders(rows[row], chain=rows[row]["chain"]), **asked.scope()}
-        return all_of([asked, Segment(held, client=client)])
+        members = [asked.member(), _holders(rows[row])]
+        # Named, since its block is one of its own chain, which may be another than the row's.
+        scope = {**asked.scope(), "chain": said["chain"]}
+        return Segment({"all": members, **scope}, client=client)
 
     (name,) = names_of([segment], [asked])
     return result(table, about, cell, {"bars": lambda made: _lifts(made, name)})

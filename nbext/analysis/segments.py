@@ -92,6 +92,8 @@ class CommonCounts:
     # The first segment's own, and those whose wallets are seen, of all segments.
     chain: str
     chains: list[str]
+    # Whether all look at the same chains, times and wallets: who is in none of a "not" was seen there.
+    alike: bool
     warnings: list[str]
     # What each segment's wallets hold together, where that was asked for and is known.
     held: list[Mapping[str, Any] | None]
@@ -197,14 +199,16 @@ def _held(name: str, client: Client, pointer: str) -> dict[str, Any]:
     raise ValidationError.of(pointer, "unknown-symbol", either if found else nothing)
 
 
-def all_of(segments: Sequence[Segment], *, but: Sequence[Segment] = ()) -> Segment:
-    """Return the segment of the wallets that are in all of some segments, and in none of others."""
+def all_of(
+    segments: Sequence[Segment], *, but: Sequence[Segment] = (), alike: bool = False
+) -> Segment:
+    """Return the segment of the wallets that are in all of some segments, and in none of others.
+
+    ``alike``: they are known to look at the same chains, times and wallets.
+    """
     asked = [*segments, *but]
-    # A block is one chain's, and what is joined may be of another one.
-    scope = asked[0].scope()
-    is_bare = isinstance(scope.get("asOf"), int) and "chain" not in scope
-    if not is_bare and all(one.scope() == scope for one in asked):
-        members = [one.member() for one in asked]
+    if alike or len(asked) == 1:
+        members, scope = [one.member() for one in asked], asked[0].scope()
     else:
         # Each means the same wherever it is named: it has its own time, chain and exclusions.
         members, scope = [one.saved() for one in asked], {"exclude": []}
@@ -246,13 +250,18 @@ def count_common(
         counts += answer["counts"]
         said |= zip(used, answer["segments"], strict=True)
     each = [said[place] for place in range(len(segments))]
+    scopes = [
+        (one["chains"], [one["canonical"]["filters"].get(name) for name in SCOPE[:3]])
+        for one in each
+    ]
     notes = [*(one["warnings"] for one in each), *(one.notes(of) for one in segments)]
     return CommonCounts(
         counts,
         [one["words"].removeprefix("wallets that ") for one in each],
         [one["asOf"] for one in each],
-        each[0]["canonical"]["filters"]["chain"],
+        scopes[0][1][0],
         list(dict.fromkeys(chain for one in each for chain in one["chains"])),
+        all(one == scopes[0] for one in scopes),
         _once([note for one in notes for note in one]),
         [one.get("held") for one in each],
         data,

@@ -245,6 +245,23 @@ def test_a_block_is_of_the_segments_own_chain_wherever_all_wallets_are_looked_at
     assert cohorts[0]["wallets"].sum() > 0
 
 
+def test_cells_of_segments_on_unlike_chains_have_the_wallets_that_they_count(client):
+    owners = client.execute_segment(QUEST[0], limit="all")["address"]
+    asked = {
+        "without": {"not": {"token": {"token": "USDC"}}},
+        "quest": QUEST[1],
+        "owners": {"wallet": {"in": owners}},
+        "two of them": {"wallet": {"in": owners[:2]}, "exclude": []},
+    }
+    table = nbext.overlap(asked, client=client)
+    opened = [[matched(table.segment(one, other)) for other in asked] for one in asked]
+    assert opened == table.to_numpy().tolist()
+    drawn = table.chart("upset")
+    groups = [matched(drawn.of_cell(*cell)) for cell in drawn.cells]
+    assert groups == [number for _, number, _ in drawn.values]
+    assert len(groups) > 2
+
+
 def test_an_operator_in_small_letters_joins_a_segments_conditions_as_it_is_asked(client):
     several = {"nft": {"nft": "BAYC"}, "token": {"token": "USDC"}}
     for operator in ("and", "or"):

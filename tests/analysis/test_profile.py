@@ -83,6 +83,17 @@ def test_a_segment_of_two_chains_that_runs_is_profiled_whenever_one_of_them_ends
     assert ran > 6
 
 
+def test_cells_of_a_segment_of_two_chains_at_a_block_are_of_that_block_on_both(client):
+    held = {"any": [{"token": {"token": "USDC"}}, {"nft": {"nft": "QUEST", "chain": "optimism"}}]}
+    chains = set()
+    for block in (2, 3, 7):
+        table = nbext.profile({**held, "asOf": block}, least=1, client=client)
+        opened = [matched(table.segment(row)) for row in table.index]
+        assert opened == table["wallets"].tolist()
+        chains |= {*table["chain"]}
+    assert chains == {"ethereum", "optimism"}
+
+
 def test_a_cell_is_the_segments_wallets_that_hold_the_contract_and_the_chart_has_its_lifts(client):
     table = nbext.profile("USDC", least=1, client=client)
     assert dict(table.dtypes.astype(str))["wallets"] == "int64"
