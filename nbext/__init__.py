@@ -36,7 +36,11 @@ if TYPE_CHECKING:
     from nbext.client.addresses import addresses
     from nbext.core.provenance import AnswerWarning
     from nbext.embedded import connect
-    from nbext.notebook.forms import explore, page, search_form, segment_form, show, signup_form
+    from nbext.notebook.forms.builder.form import segment_form
+    from nbext.notebook.forms.card import show
+    from nbext.notebook.forms.explorer.form import explore, page
+    from nbext.notebook.forms.search import search_form
+    from nbext.notebook.forms.signup import signup_form
     from nbext.payouts.folder import proof
     from nbext.payouts.payout import payout
 
@@ -75,10 +79,11 @@ _HOMES = {
     **dict.fromkeys(("concentration", "funnel", "overlap"), "nbext.analysis.compare"),
     **dict.fromkeys(("profile", "wallet"), "nbext.analysis.holdings"),
     **dict.fromkeys(("changes", "retention", "trend"), "nbext.analysis.over_time"),
-    **dict.fromkeys(
-        ("explore", "page", "search_form", "segment_form", "show", "signup_form"),
-        "nbext.notebook.forms",
-    ),
+    **dict.fromkeys(("explore", "page"), "nbext.notebook.forms.explorer.form"),
+    "search_form": "nbext.notebook.forms.search",
+    "segment_form": "nbext.notebook.forms.builder.form",
+    "show": "nbext.notebook.forms.card",
+    "signup_form": "nbext.notebook.forms.signup",
 }
 
 

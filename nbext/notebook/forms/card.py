@@ -18,7 +18,7 @@ from nbext.errors import NbextError, UsageError
 from nbext.notebook.forms.builder.filters import cell_text
 from nbext.notebook.forms.distribution import Bins, bars_html, counted, holding
 from nbext.notebook.forms.explorer.columns import columns_of
-from nbext.notebook.forms.form import Form, Variable, message_of, variables
+from nbext.notebook.forms.form import Form, Variable, message_of, notebook_client, variables
 from nbext.notebook.forms.markup import (
     code_html,
     facts_html,
@@ -35,6 +35,8 @@ from nbext.notebook.views.view import Box, Button, InputField, Markup, ViewPart,
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from nbext.client import Client
 
 # Longer filters are cut on their line, with their length; the builder shows them whole.
 _CUT = 240
@@ -334,3 +336,21 @@ def image_html(url: object, allowed: bool) -> str:
     if not loads or visible(url, None) != url or "\\" in url:
         return ""
     return f'<img src="{html(url, None)}" alt="" width="64" height="64" referrerpolicy="no-referrer" loading="lazy">'
+
+
+def show(segment: pd.DataFrame, *, client: Client | None = None) -> Card:
+    """Return a segment's card: counts, conditions in words, first rows, exports, and what each condition matches.
+
+    Parameters
+    ----------
+    segment
+        The table of a segment that was run; its ``attrs`` name the segment.
+    client
+        The client to use; by default the notebook's.
+
+    Raises
+    ------
+    UsageError
+        The table does not say which segment it is.
+    """
+    return Card(notebook_client(client), segment)

@@ -7,17 +7,22 @@ import sys
 import threading
 from collections.abc import Callable, Generator, Sequence
 from functools import cached_property, partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from IPython import display as ipython
 from IPython.core.getipython import get_ipython
 
 from nbext.core.provenance import Provenance
 from nbext.core.untrusted_text import html, visible
+from nbext.embedded import connect
 from nbext.errors import NbextError, UsageError, ValidationError
+from nbext.notebook import session
 from nbext.notebook.forms.markup import lines_html, lines_text
 from nbext.notebook.results.deliver import checked_name
 from nbext.notebook.views.view import MARKUP, Asked, Box, Button, InputField, Task, View, ViewPart
+
+if TYPE_CHECKING:
+    from nbext.client import Client
 
 # IPython annotates these two in part only.
 _display: Any = ipython.display
@@ -308,6 +313,14 @@ class Variable(InputField):
         self.error = error
         if error:
             self.focus()
+
+
+def notebook_client(given: Client | None) -> Client:
+    """Return the given client, the notebook's, or a new one where nbext is loaded in no notebook."""
+    if given is not None:
+        return given
+    here = session.current_session()
+    return here.connected() if here else connect()
 
 
 def variables() -> dict[str, Any]:

@@ -16,7 +16,7 @@ from nbext.core.rules import ERC20
 from nbext.core.uint256 import ungrouped, whole_of
 from nbext.core.untrusted_text import html, visible
 from nbext.notebook.forms.card import ContractCard
-from nbext.notebook.forms.form import Form, Steps, what_is_wrong
+from nbext.notebook.forms.form import Form, Steps, notebook_client, what_is_wrong
 from nbext.notebook.forms.markup import (
     cells_html,
     marks_html,
@@ -31,6 +31,8 @@ from nbext.notebook.views.view import Box, Button, InputField, Markup, ViewPart,
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from nbext.client import Client
 
 # As many as the eye runs over; the 700th of 1,000 results is on page 14.
 PAGE = 50
@@ -357,3 +359,31 @@ def result_cells(result: Mapping[str, Any]) -> tuple[str, str, str, str, str]:
     marks = ", ".join(words[2:] for _, words in marks_of(result))
     standard, owners = text_of(result.get("tokenType")), number_text(result.get("ownerCount"))
     return name, text_of(result.get("symbol")), standard, owners, marks
+
+
+def search_form(
+    term: str = "",
+    *,
+    chain: str | None = None,
+    kind: str = "all",
+    images: bool | None = None,
+    client: Client | None = None,
+) -> SearchForm:
+    """Return a form that searches tokens and collections, shows their metadata and assigns it to a variable.
+
+    Parameters
+    ----------
+    term
+        What to search for at once.
+    chain
+        The chain to begin with; by default that of the settings.
+    kind
+        What to look for to begin with: ``all``, ``nft`` (any collection), ``erc721``, ``erc1155`` or ``token``.
+    images
+        Load the picture of what is picked, from https addresses only: its server then sees this machine's address.
+        By default the setting ``images``.
+    client
+        The client to use; by default the notebook's.
+    """
+    client = notebook_client(client)
+    return SearchForm(client, term, chain or client.settings["chain"], kind, images)

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import re
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from nbext.core.wire import email_of
 from nbext.errors import OutcomeUnknown, UsageError
-from nbext.notebook.forms.form import Form, Steps, message_of, what_is_wrong
+from nbext.notebook.forms.form import Form, Steps, message_of, notebook_client, what_is_wrong
 from nbext.notebook.views.view import Button, InputField, row
+
+if TYPE_CHECKING:
+    from nbext.client import Client
 
 # Half an address is always wrong: it is checked only when typing pauses this long.
 PAUSE = 0.8
@@ -110,3 +113,11 @@ class SignUpForm(Form):
     def magic(self) -> str:
         """Return the call that signs an address up: no magic does, as its line would be saved with the address."""
         return 'nbext.connect().sign_up("name@example.org")'
+
+
+def signup_form(*, client: Client | None = None) -> SignUpForm:
+    """Return a form that registers an e-mail address for the newsletter.
+
+    No output contains the address, and sending it clears it from the form.
+    """
+    return SignUpForm(notebook_client(client))

@@ -201,8 +201,8 @@ def own_table(rows: Sequence[Any], columns: list[str] | None = None) -> pd.DataF
 
 
 def forms() -> Any:
-    """Return the forms' module, imported only now: ipywidgets would make %load_ext slow."""
-    return import_module("nbext.notebook.forms")
+    """Return the package, whose forms are imported only when one is asked for: they would make %load_ext slow."""
+    return import_module("nbext")
 
 
 def cut_in_words(about: Provenance, args: Args) -> str | None:

@@ -17,7 +17,15 @@ from nbext.notebook import session
 from nbext.notebook.cell.request import SegmentQuery
 from nbext.notebook.forms.builder import fields, filters
 from nbext.notebook.forms.builder.filters import OTHER, SCOPE, Edits, FilterGroup, FilterPart, Tree
-from nbext.notebook.forms.form import Background, Form, Steps, Variable, has_cells, variables
+from nbext.notebook.forms.form import (
+    Background,
+    Form,
+    Steps,
+    Variable,
+    has_cells,
+    notebook_client,
+    variables,
+)
 from nbext.notebook.forms.markup import code_html, frame_html, funnel_html, lines_html, notes_html
 from nbext.notebook.results.progress import how_far
 from nbext.notebook.run.background import BackgroundSegment
@@ -26,6 +34,7 @@ from nbext.notebook.views.view import Asked, Button, InputField, Markup, ViewPar
 if TYPE_CHECKING:
     import pandas as pd
 
+    from nbext.client import Client
     from nbext.client.segment_run import Progress
 
 # The count is asked for when nothing has changed for this long: a count per key would queue up at the service.
@@ -586,3 +595,22 @@ class SegmentForm(Form):
 def _match(count: int | None) -> str:
     words = "wallet matches" if count == 1 else "wallets match"
     return "" if count is None else f"{count:,} {words}."
+
+
+def segment_form(query: Any = None, *, client: Client | None = None) -> SegmentForm:
+    """Return a form that builds a segment, counts it, runs it, and writes the cell that runs it.
+
+    Parameters
+    ----------
+    query
+        What to open: filters or a whole request body, as a dict or as JSON text, or a segment's table.
+        `%nbext build` also takes a segment's id, ``history N`` and the name of a saved query.
+    client
+        The client to use; by default the notebook's.
+
+    Raises
+    ------
+    ConfigError
+        The service publishes no schema of its filters.
+    """
+    return SegmentForm(notebook_client(client), query)

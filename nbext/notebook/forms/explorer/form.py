@@ -32,7 +32,11 @@ from nbext.notebook.results.tables import as_text, rows_html
 from nbext.notebook.views.view import STYLE, Asked, Box, Button, Markup, ViewPart, row, script_of
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     import pandas as pd
+
+    from nbext.client import Client
 
 # Columns of a wallet's activity, and the field of the condition that asks for them.
 _FACTS = {
@@ -284,7 +288,7 @@ class Explorer(Form):
 
 
 def _shared(frame: pd.DataFrame, path: str, overwrite: bool) -> str:
-    write_page(frame, path, overwrite=overwrite)
+    page(frame, path, overwrite=overwrite)
     return f"{path}: {size_in_words(frame)}"
 
 
@@ -333,10 +337,32 @@ class LiveChart(Form):
         return self.chart._repr_mimebundle_()
 
 
-def write_page(
-    table: pd.DataFrame, path: str, *, title: str | None = None, overwrite: bool = False
+def page(
+    table: pd.DataFrame, path: str | Path, *, title: str | None = None, overwrite: bool = False
 ) -> None:
-    """Write the page of a table into a file, whole or not at all; its title is by default the file's name."""
+    """Write a table as one HTML file that answers: opened from disk, offline, it sorts, filters and saves CSV.
+
+    It holds every row, exact amounts, histograms, what was asked and when, and the chart of an analysis. It asks no
+    address for anything, and names from a chain are text.
+
+    Parameters
+    ----------
+    table
+        Any DataFrame; one of nbext's says what its columns mean and what was asked.
+    path
+        A file that ends in .html.
+    title
+        Its heading; by default the name of the file.
+    overwrite
+        Replace a file that exists.
+
+    Raises
+    ------
+    UsageError
+        It is not a DataFrame.
+    ValidationError, StorageError
+        The file cannot be written.
+    """
     target = target_of(path, overwrite=overwrite, endings=(".html",), option="path")
     columns = [one.described() | one.values() for one in columns_of(table, "page")]
     held = json.dumps({"columns": columns, "total": len(table)}, ensure_ascii=False).encode()
@@ -387,3 +413,27 @@ def _about(table: pd.DataFrame) -> Iterator[str]:
             source = f"data:image/png;base64,{base64.b64encode(picture).decode()}"
             width = drawn_width(picture)
             yield f'<img alt="{html(chart.words, None)}" width="{width}" src="{source}">'
+
+
+def explore(table: pd.DataFrame | Chart, *, client: Client | None = None) -> Explorer | LiveChart:
+    """Return a view of a whole table: sort and filter its columns, turn its pages, see each column summed up.
+
+    Amounts are exact, in their tokens' units. The kernel sorts and filters, and the page gets the rows that it shows:
+    a million rows are as quick to turn as a thousand. The filters of a segment's table can be written as a segment.
+    Of an analysis' chart, what ``.live()`` returns: a mark that is pressed opens its wallets.
+
+    Parameters
+    ----------
+    table
+        Any DataFrame; one of nbext's says what its columns mean. Or a chart.
+    client
+        Not asked anything; by default the notebook's.
+
+    Raises
+    ------
+    UsageError
+        It is not a DataFrame.
+    ConfigError
+        It is a chart, and vl-convert-python is not installed.
+    """
+    return LiveChart(table) if isinstance(table, Chart) else Explorer(client, table)
