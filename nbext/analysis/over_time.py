@@ -300,7 +300,7 @@ def changes(
 
 def _compared(rows: pd.DataFrame) -> pd.DataFrame:
     """Return the wallets with their status, and what they held then and now."""
-    names = pd.Series(("left", "joined", "stayed"), dtype=frames.text_dtype())
+    names = pd.Series(("left", "joined", "stayed"), dtype=frames.TEXT)
     status = names.take(rows["then_matches"] + 2 * rows["now_matches"] - 1)
     columns = {"address": rows["address"], "status": status.reset_index(drop=True)}
     for one in rows.columns.drop("now_matches"):

@@ -15,9 +15,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -27,9 +28,6 @@ from nbext.core.addresses import ADDRESS_PATTERN, WIDTH, looks_like_address, nor
 from nbext.core.provenance import Provenance, warned
 from nbext.core.untrusted_text import shown, visible
 from nbext.errors import ValidationError
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 Bytes = np.ndarray[Any, np.dtype[np.uint8]]
 Mask = np.ndarray[Any, np.dtype[np.bool_]]
@@ -146,8 +144,6 @@ def addresses(values: Any, *, left_out: bool = False) -> pd.Series[str] | pd.Dat
     >>> addresses(" 0xd8dA6BF26964aF9D7eEd9e03E53415D37aA96045, 0x00, ", left_out=True)["text"].tolist()
     ['0x00']
     """
-    import pandas as pd
-
     try:
         column = _anything(values)
     except (NotAddresses, ValueError, csv.Error) as error:
@@ -170,7 +166,7 @@ def addresses(values: Any, *, left_out: bool = False) -> pd.Series[str] | pd.Dat
         ]
         return frames.frame(records, dict.fromkeys(("row", "text", "reason"), "string"))
     found: pd.Series[str] = pd.Series(
-        texts_of(packed[firsts].tobytes()), dtype=frames.text_dtype(), name="address"
+        texts_of(packed[firsts].tobytes()), dtype=frames.TEXT, name="address"
     )
     notes = []
     if wrong := np.flatnonzero(~good & ~blank).tolist():

@@ -19,11 +19,11 @@ import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal, InvalidOperation
-from functools import cache
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -33,13 +33,12 @@ from nbext.core.uint256 import as_texts, digits_of_column, size_of
 from nbext.core.untrusted_text import quoted
 from nbext.errors import ProtocolError
 
-if TYPE_CHECKING:
-    import pandas as pd
-
 # 007 is a name and no number: as one it would come back as 7. Python reads no number of thousands of digits.
 _WHOLE = re.compile("0|-?[1-9][0-9]{0,99}")
 INT64 = range(-(2**63), 2**63)
 _ROWS_AT_ONCE = 10_000
+# Text: pandas' ``str``, kept in Arrow. Named in full: "str" alone is another where pyarrow is not installed.
+TEXT: Any = pd.StringDtype("pyarrow", na_value=np.nan)
 _AS_INTEGERS = ".astype(object) makes Python's integers of all."
 Record = Mapping[str, Any]
 # Types of columns, as above, by name.
@@ -56,8 +55,6 @@ def frame(
     ``configured`` has types from the settings, which say nothing of the order of columns. A column without a type gets
     the narrowest one that holds its values exactly.
     """
-    import pandas as pd
-
     types, configured = types or {}, configured or {}
     # A type that is "" names the column alone.
     kinds = {**configured, **{name: kind for name, kind in types.items() if kind}}
@@ -74,8 +71,6 @@ def frame(
 
 def typed_column(values: Sequence[Any], kind: str | None) -> Any:
     """Return values as an array of the dtype that their type has."""
-    import pandas as pd
-
     present = [value for value in values if value is not None]
     fits = _FITS.get(kind or "")
     if fits is None or not all(fits(value) for value in present):
@@ -108,94 +103,78 @@ def inferred(present: Sequence[Any]) -> str:
     return "string" if found == "object" and are_numbers else found
 
 
-@cache
-def text_dtype() -> Any:
-    """Return the dtype of text: pandas' ``str``, kept in Arrow."""
-    import pandas as pd
-
-    # Named in full: "str" alone is another dtype where pyarrow is not installed, and in pandas 2.
-    return pd.StringDtype("pyarrow", na_value=np.nan)
+# pandas' stubs leave out the methods that its arrays are made of.
+_ArrowArray: Any = pd.arrays.ArrowExtensionArray
 
 
-@cache
-def exact_array() -> Any:
-    """Return the class of arrays of exact integers: Arrow's decimals, computed with as Python computes with integers.
+class ExactArray(_ArrowArray):  # type: ignore[misc]  # as above
+    """An array of exact integers: Arrow's decimals, computed with as Python computes with integers.
 
     Arrow itself refuses every sum and product of decimals whose digits might pass its 38 or 76. What is no whole
     number, such as a quotient or a mean, is the nearest float64. A million rows take two seconds.
     """
-    import pandas as pd
 
-    # Its stubs leave out the methods that pandas' arrays are made of.
-    arrow: Any = pd.arrays.ArrowExtensionArray
+    def __reduce__(self) -> tuple[Any, ...]:
+        # A pickle opens where nbext is not installed.
+        return _ArrowArray, (self._pa_array,)
 
-    class ExactArray(arrow):  # type: ignore[misc]  # as above
-        def __reduce__(self) -> tuple[Any, ...]:
-            # A pickle opens where nbext is not installed.
-            return arrow, (self._pa_array,)
+    # Python gets integers: Decimals compute with 28 digits, and round what has more without a word. NumPy gets
+    # Decimals all the same: Spark makes integers of more than 64 bits null, and refuses these.
+    def __iter__(self) -> Iterator[Any]:
+        for piece in self._pa_array.iterchunks():
+            yield from (pd.NA if one is None else int(one) for one in piece.to_pylist())
 
-        # Python gets integers: Decimals compute with 28 digits, and round what has more without a word. NumPy gets
-        # Decimals all the same: Spark makes integers of more than 64 bits null, and refuses these.
-        def __iter__(self) -> Iterator[Any]:
-            for piece in self._pa_array.iterchunks():
-                yield from (pd.NA if one is None else int(one) for one in piece.to_pylist())
+    def __getitem__(self, item: Any) -> Any:
+        return _as_integer(super().__getitem__(item))
 
-        def __getitem__(self, item: Any) -> Any:
-            return _as_integer(super().__getitem__(item))
+    def map(self, mapper: Any, na_action: Any = None) -> Any:
+        return pd.api.extensions.ExtensionArray.map(self, mapper, na_action)
 
-        def map(self, mapper: Any, na_action: Any = None) -> Any:
-            return pd.api.extensions.ExtensionArray.map(self, mapper, na_action)
+    def _reduce(self, name: str, **options: Any) -> Any:
+        return _narrowed(self._operand(name)._reduce(name, **options))
 
-        def _reduce(self, name: str, **options: Any) -> Any:
-            return _narrowed(self._operand(name)._reduce(name, **options))
+    def _groupby_op(self, *, how: str, **options: Any) -> Any:
+        return _narrowed(self._operand(how)._groupby_op(how=how, **options))
 
-        def _groupby_op(self, *, how: str, **options: Any) -> Any:
-            return _narrowed(self._operand(how)._groupby_op(how=how, **options))
+    def _operand(self, name: str) -> Any:
+        """Return what Arrow computes rightly with: of decimals it cuts a mean, and a sum or product overflows."""
+        if name == "mean":
+            return _ArrowArray(self._pa_array.cast("float64"))
+        if name == "prod" or (name == "sum" and digits_of_column(size_of(self._pa_array)) is None):
+            raise OverflowError(f"A {name} has more digits than its type. {_AS_INTEGERS}")
+        return _ArrowArray(self._pa_array.cast(pa.decimal256(76, 0))) if name == "sum" else super()
 
-        def _operand(self, name: str) -> Any:
-            """Return what Arrow computes rightly with: of decimals it cuts a mean, and a sum or product overflows."""
-            if name == "mean":
-                return arrow(self._pa_array.cast("float64"))
-            if name == "prod" or (
-                name == "sum" and digits_of_column(size_of(self._pa_array)) is None
-            ):
-                raise OverflowError(f"A {name} has more digits than its type. {_AS_INTEGERS}")
-            return arrow(self._pa_array.cast(pa.decimal256(76, 0))) if name == "sum" else super()
+    def _cmp_method(self, other: Any, op: Any) -> Any:
+        # Arrow takes integers of 64 bits alone for a number.
+        return super()._cmp_method(_as_decimal(other), op)
 
-        def _cmp_method(self, other: Any, op: Any) -> Any:
-            # Arrow takes integers of 64 bits alone for a number.
-            return super()._cmp_method(_as_decimal(other), op)
-
-        def _arith_method(self, other: Any, op: Any) -> Any:
-            if "divmod" in op.__name__:
-                return tuple(
-                    self._arith_method(other, lambda one, two, at=at: op(one, two)[at])
-                    for at in (0, 1)
-                )
-            many = hasattr(other, "__len__") and not isinstance(other, str)
-            others = _exactly(other) if many else _exactly([other]) * len(self)
-            return _whole_or_float(
-                [_computed(op, *pair) for pair in zip(_exactly(self), others, strict=True)]
+    def _arith_method(self, other: Any, op: Any) -> Any:
+        if "divmod" in op.__name__:
+            return tuple(
+                self._arith_method(other, lambda one, two, at=at: op(one, two)[at]) for at in (0, 1)
             )
+        many = hasattr(other, "__len__") and not isinstance(other, str)
+        others = _exactly(other) if many else _exactly([other]) * len(self)
+        return _whole_or_float(
+            [_computed(op, *pair) for pair in zip(_exactly(self), others, strict=True)]
+        )
 
-        def _accumulate(self, name: str, *, skipna: bool = True, **options: Any) -> Any:
-            steps: dict[str, Any] = {"cumsum": None, "cummax": max, "cummin": min}
-            if name not in steps or self._pa_array.null_count:
-                return super()._accumulate(name, skipna=skipna, **options)
-            return _whole_or_float(list(accumulate(_exactly(self), steps[name])))
+    def _accumulate(self, name: str, *, skipna: bool = True, **options: Any) -> Any:
+        steps: dict[str, Any] = {"cumsum": None, "cummax": max, "cummin": min}
+        if name not in steps or self._pa_array.null_count:
+            return super()._accumulate(name, skipna=skipna, **options)
+        return _whole_or_float(list(accumulate(_exactly(self), steps[name])))
 
-        def isin(self, values: Any) -> Any:
-            return super().isin([_as_decimal(one) for one in values])
+    def isin(self, values: Any) -> Any:
+        return super().isin([_as_decimal(one) for one in values])
 
-        def astype(self, dtype: Any, copy: bool = True) -> Any:
-            if pd.api.types.is_object_dtype(dtype):
-                return np.array(list(self), dtype=object)
-            try:
-                return super().astype(dtype, copy=copy)
-            except OverflowError:
-                raise OverflowError(f"A value has more than 64 bits. {_AS_INTEGERS}") from None
-
-    return ExactArray
+    def astype(self, dtype: Any, copy: bool = True) -> Any:
+        if pd.api.types.is_object_dtype(dtype):
+            return np.array(list(self), dtype=object)
+        try:
+            return super().astype(dtype, copy=copy)
+        except OverflowError:
+            raise OverflowError(f"A value has more than 64 bits. {_AS_INTEGERS}") from None
 
 
 def _as_integer(value: Any) -> Any:
@@ -215,8 +194,6 @@ def _narrowed(found: Any) -> Any:
 
 def _exactly(values: Iterable[Any]) -> list[Any]:
     """Return numbers as Python computes with them exactly: whole ones as integers."""
-    import pandas as pd
-
     return [
         None
         if pd.isna(one)
@@ -279,7 +256,7 @@ def wide_columns(stated: Types, found: Any) -> list[str]:
 
 def whole_texts(records: Sequence[Record], table: pd.DataFrame) -> dict[str, str]:
     """Return the type of the columns that are text, and whole numbers in the records."""
-    texts = [str(name) for name, dtype in table.dtypes.items() if dtype == text_dtype()]
+    texts = [str(name) for name, dtype in table.dtypes.items() if dtype == TEXT]
     return {
         name: "uint256"
         for name in texts
@@ -331,8 +308,6 @@ _FITS: dict[str, Any] = {
 
 def arrow_frame(table: pa.Table, types: Types) -> pd.DataFrame:
     """Return an Arrow table as a DataFrame; text is not copied."""
-    import pandas as pd
-
     columns = {}
     for name in table.column_names:
         values = table.column(name)
@@ -351,8 +326,6 @@ def is_text(kind: pa.DataType) -> bool:
 
 
 def _from_arrow(values: pa.ChunkedArray, kind: str) -> Any:
-    import pandas as pd
-
     are_digits = is_text(values.type) and kind in ("integer", "uint256")
     # An empty number is missing.
     if (
@@ -366,8 +339,8 @@ def _from_arrow(values: pa.ChunkedArray, kind: str) -> Any:
         fits = pa.types.is_integer(digits.type)
         values = digits if fits else exact_column(digits)
     if pa.types.is_decimal(values.type) and values.type.scale == 0:
-        return exact_array()(values)
-    dtypes: dict[Any, Any] = dict.fromkeys((pa.string(), pa.large_string()), text_dtype())
+        return ExactArray(values)
+    dtypes: dict[Any, Any] = dict.fromkeys((pa.string(), pa.large_string()), TEXT)
     dtypes[pa.bool_()] = pd.BooleanDtype()
     if pa.types.is_integer(values.type) and values.null_count:
         # Without the mask a missing value would turn the whole column into floats.

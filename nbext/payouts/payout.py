@@ -13,6 +13,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pandas as pd
 
 from nbext.client import frames
 from nbext.client.addresses import AddressColumn, NotAddresses, texts_of
@@ -28,8 +29,6 @@ from nbext.errors import DiskFull, StorageError, ValidationError
 from nbext.payouts.folder import CLAIMS, FORMAT, MANIFEST, Claims, read_manifest, write_files
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from nbext.client import Client
 
 # Differences and wallets that are listed; the others are counted.
@@ -409,8 +408,6 @@ def _changes(name: str, had: Mapping[str, Any], gives: Mapping[str, Any]) -> lis
 
 
 def _table(claims: Claims, folder: Path, manifest: Mapping[str, Any]) -> pd.DataFrame:
-    import pandas as pd
-
     amounts = list(claims.amounts.values())
     table = pd.DataFrame({"address": list(claims.amounts)})
     if token := manifest["token"]:
