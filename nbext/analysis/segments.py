@@ -15,8 +15,8 @@ from nbext.analysis.charts import Chart, told_apart
 from nbext.core.chains import DEFAULT_CHAIN
 from nbext.core.provenance import Provenance, retaken, warned
 from nbext.core.rules import MAX_LIMIT, one_of
-from nbext.core.untrusted_text import quoted
-from nbext.core.wire import MAX_COMPARED, MAX_COUNTS, OPERATORS
+from nbext.core.untrusted_text import quoted, shown
+from nbext.core.wire import EXECUTE_KEYS, MAX_COMPARED, MAX_COUNTS, OPERATORS
 from nbext.errors import ConfigError, NotFound, ValidationError
 
 if TYPE_CHECKING:
@@ -54,6 +54,8 @@ class Segment:
             "matched": known.matched,
             "changed": None not in (known.fingerprint, data) and known.fingerprint != data,
         }
+        if known.segment_id is None and request["limit"] not in (None, 0, "all"):
+            return [f"limit {shown(known.limit)} is not used: all wallets that match are taken."]
         return retaken(request, str(known.segment_id)) if known.segment_id else []
 
     def member(self) -> dict[str, Any]:
@@ -170,8 +172,11 @@ def segment_of(given: Any, client: Client, pointer: str = "/segment") -> Segment
         given = _held(given, client, pointer)
     if isinstance(given, Mapping):
         if isinstance(given.get("filters"), Mapping):
+            for key in given:
+                one_of(key, EXECUTE_KEYS, pointer)
             operator = one_of(given.get("operator") or "AND", OPERATORS, f"{pointer}/operator")
-            return Segment(given["filters"], operator, client=client)
+            known = Provenance(limit=given.get("limit"), truncated=True)
+            return Segment(given["filters"], operator, client=client, known=known)
         return Segment(given, client=client)
     detail = (
         "A segment is given as filters, as the table of one, as its id, or as a symbol or an address; "

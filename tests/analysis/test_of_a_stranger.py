@@ -46,7 +46,10 @@ def client(server, tmp_path):
         (DONE, []),
         # Nothing was saved.
         ({"status": "completed", "rows": ROWS}, []),
-        ({"status": "completed", "rows": ROWS, "limit": 3, "counts": {"matched": 5}}, []),
+        (
+            {"status": "completed", "rows": ROWS, "limit": 3, "counts": {"matched": 5}},
+            ["limit 3 is not used: all wallets that match are taken."],
+        ),
         (
             {**DONE, "counts": {"matched": 5}},
             ["seg-1 was saved with limit 3: all 5 wallets that match are taken."],

@@ -191,6 +191,25 @@ def test_it_is_said_that_the_limit_with_which_a_segment_was_saved_does_not_count
             assert "was saved" not in str(analysis(one, client).attrs["nbext"]["warnings"])
 
 
+@pytest.mark.parametrize("analysis", BY_ID.values(), ids=BY_ID)
+def test_it_is_said_that_the_limit_of_a_request_does_not_count(client, analysis):
+    expected = analysis(QUEST[0], client)
+    found = analysis({"filters": QUEST[0], "limit": 2}, client)
+    pd.testing.assert_frame_equal(pd.DataFrame(found), pd.DataFrame(expected))
+    said, before = (one.attrs["nbext"]["warnings"] for one in (found, expected))
+    note = "limit 2 is not used: all wallets that match are taken."
+    assert [one for one in said if one not in before] == [note]
+    for limit in (0, "all"):
+        found = analysis({"filters": QUEST[0], "limit": limit}, client)
+        assert found.attrs["nbext"]["warnings"] == before
+
+
+@pytest.mark.parametrize("analysis", BY_ID.values(), ids=BY_ID)
+def test_a_misspelt_key_of_a_request_is_refused(client, analysis):
+    with pytest.raises(ValidationError, match="'operater' is not allowed"):
+        analysis({"filters": QUEST[0], "operater": "OR"}, client)
+
+
 def test_the_id_of_a_segment_with_a_time_is_refused_as_its_table_is(client):
     run = client.execute_segment({"nft": {"nft": "BAYC"}, "asOf": 5})
     for one in (run, run.attrs["nbext"]["segment_id"]):

@@ -46,6 +46,12 @@ class SegmentQuery:
         """What a client is given of it."""
         return self.filters, self.operator, self.file_type, self.limit
 
+    @property
+    def segment(self) -> dict[str, Any]:
+        """What an analysis is given of it: a limit only where the cell has one."""
+        written = self.body.value.get("limit") if self.body and self.whole else None
+        return {"operator": self.operator, "filters": self.filters, "limit": written}
+
     @contextmanager
     def located(self) -> Iterator[None]:
         """Add to a `ValidationError` of the query the places in the cell."""

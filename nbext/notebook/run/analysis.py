@@ -9,6 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from nbext.core.provenance import Provenance
+from nbext.core.rules import MAX_LIMIT
 from nbext.errors import ValidationError
 from nbext.notebook.cell.request import query_of
 from nbext.notebook.line import Args, Command, Option, Word, value_of
@@ -172,8 +173,7 @@ def segment_named(session: Session, args: Args, word: Word | None) -> Any:
         return table
     if word.kind == "json":
         # The options are the analysis's own: --by of a retention is no order of rows.
-        query = query_of(word.text, replace(args, options={}), session.settings["limit"])
-        return {"operator": query.operator, "filters": query.filters}
+        return query_of(word.text, replace(args, options={}), MAX_LIMIT).segment
     return value_of(word, args)
 
 

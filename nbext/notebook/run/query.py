@@ -249,9 +249,7 @@ def run_query(session: Session, query: SegmentQuery, args: Args) -> Any:
     """Run a query as the options say, and deliver its result."""
     if args["changes"] is not None or args["profile"]:
         with query.located():
-            return analysis.of_query(
-                session, args, {"operator": query.operator, "filters": query.filters}
-            )
+            return analysis.of_query(session, args, query.segment)
     if args["dry_run"] or args["explain"]:
         if args["out"] is not None:
             raise args.error(
