@@ -8,7 +8,8 @@ from collections.abc import Callable, Generator
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any, Literal
 
-from nbext.errors import DeadlineExceeded, NbextError, QueryCancelled
+from nbext.errors import DeadlineExceeded, QueryCancelled
+from nbext.http.deadline import SCOPE, Scope
 from nbext.notebook.cell.request import SegmentQuery
 from nbext.notebook.line import Args
 from nbext.notebook.results.deliver import converted, print_notes
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     from nbext.client.segment_run import Progress
     from nbext.notebook.session import Session
 
-_CANCELLED = "The segment was cancelled by its handle."
 Status = Literal["running", "completed", "failed", "cancelled"]
 
 
@@ -41,7 +41,7 @@ class BackgroundSegment:
     ) -> None:
         self._client, self.query, self._seen, self._tell = client, query, seen, told
         self._table: Any = None
-        self._cancelled = threading.Event()
+        self._scope, self._cancelled = Scope(), threading.Event()
         self.segment_id: str | None = None
         # A daemon: a kernel that is shut down does not wait for the segment.
         self._future = in_background(self._run, "nbext-background")
@@ -77,10 +77,10 @@ class BackgroundSegment:
         )
 
     def cancel(self) -> None:
-        """Stop the segment, here and at the service."""
+        """Stop the segment, here and at our own service; once its id is known, where it is not yet."""
         self._cancelled.set()
-        if self.segment_id is not None and not self._future.done():
-            self._client.cancel(self.segment_id)
+        if self.segment_id is not None:
+            self._scope.end()
 
     def __await__(self) -> Generator[Any, None, Any]:
         return self._told((yield from asyncio.wrap_future(self._future).__await__()))
@@ -94,22 +94,18 @@ class BackgroundSegment:
         return f"<segment in the background: {self.status}>"
 
     def _run(self) -> pd.DataFrame:
-        try:
-            # Whose service it is decides how its answers are read; one that cannot be asked now fails below.
-            _ = self._client.is_ours
-            with self.query.located():
-                return self._client.execute_segment(*self.query.request, progress=self._report)
-        except NbextError:
-            if self._cancelled.is_set():
-                raise QueryCancelled(_CANCELLED) from None
-            raise
+        # Ended as Ctrl-C ends a call, which then has our own service stop the segment.
+        SCOPE.set(self._scope)
+        # Whose service it is decides how its answers are read; one that cannot be asked now fails below.
+        _ = self._client.is_ours
+        with self.query.located():
+            return self._client.execute_segment(*self.query.request, progress=self._report)
 
     def _report(self, progress: Progress) -> None:
         self.segment_id = progress.segment_id or self.segment_id
-        # Raised in the client's callback, which is where a thread of ours can be stopped; the client then ends the
-        # segment at the service. Not while the answer comes that has its id: without that it would run on there.
+        # Not while the answer comes that has its id: without that it would run on at the service.
         if self._cancelled.is_set() and (self.segment_id or progress.phase == "running"):
-            raise QueryCancelled(_CANCELLED)
+            self._scope.end()
         self._seen(self, progress)
 
 

@@ -62,11 +62,33 @@ def test_a_segment_that_is_cancelled_before_it_has_an_id_is_ended_at_the_service
         client.close()
 
 
+def test_cancelling_at_another_service_ends_it_here_alone_and_says_so():
+    with slow_service() as service:
+        service.answers["POST /v1/segment/execute"] = (0, 202, {"id": "seg_1", "status": "running"})
+        service.answers["GET /v1/segment/seg_1"] = (0.1, 200, {"id": "seg_1", "status": "running"})
+        client = Client(service.url, "key")
+        asked = SegmentQuery({"token": {"token": "UNI"}}, "AND", "json", 10)
+        handle = BackgroundSegment(client, asked)
+        until = time.monotonic() + 20
+        while handle.segment_id is None and time.monotonic() < until:
+            time.sleep(0.01)
+        handle.cancel()
+        with pytest.raises(QueryCancelled) as caught:
+            handle.result(20)
+        assert str(caught.value) == (
+            "Interrupted. Segment seg_1 may still be running at the service."
+        )
+        # Nobody is known to take that but nbext's own service.
+        assert "DELETE" not in {method for method, _ in service.asked}
+        client.close()
+
+
 def test_cancelling_ends_it_here_and_at_the_service(running):
     handle, service = running
     handle.cancel()
-    with pytest.raises(QueryCancelled):
+    with pytest.raises(QueryCancelled) as caught:
         handle.result(20)
+    assert str(caught.value) == "Interrupted. Segment seg_1 was stopped."
     assert handle.status == "cancelled"
     assert repr(handle) == "<segment in the background: cancelled>"
     assert ("DELETE", "/v1/segment/seg_1") in service.asked

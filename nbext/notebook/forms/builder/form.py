@@ -572,8 +572,7 @@ class SegmentForm(Form):
         self.runs.drop()
         self._run = None
         self.say("Cancelled.")
-        # Not in the thread of the run, which waits for the very answer that this is to end.
-        Background(self.failed).schedule(run.cancel)
+        run.cancel()
 
     def state(self) -> str:
         """Return how many wallets match, or else what is missing or was said."""
