@@ -26,12 +26,12 @@ from nbext.client import frames
 from nbext.core import strict_json
 from nbext.core.addresses import ADDRESS_PATTERN, WIDTH, looks_like_address, normalised
 from nbext.core.provenance import Provenance, warned
+from nbext.core.rules import LIST_FILES
 from nbext.core.untrusted_text import shown, visible
 from nbext.errors import ValidationError
 
 Bytes = np.ndarray[Any, np.dtype[np.uint8]]
 Mask = np.ndarray[Any, np.dtype[np.bool_]]
-ENDINGS = (".csv", ".txt", ".json", ".parquet", ".arrow")
 # Texts that are hashed at a time: what is computed of so many stays in a core's cache.
 _STEP = 1_024
 # Enough to find the mistake by; a file of something else has a million.
@@ -185,7 +185,7 @@ def texts_of(packed: bytes) -> list[str]:
 
 def _anything(given: Any) -> AddressColumn:
     if isinstance(given, str) and "\n" not in given.strip():
-        is_file = given.startswith("@") or given.strip().lower().endswith(ENDINGS)
+        is_file = given.startswith("@") or given.strip().lower().endswith(LIST_FILES)
         given = Path(given.removeprefix("@").strip()) if is_file else given
     if isinstance(given, os.PathLike):
         return _file(Path(given))
@@ -269,9 +269,9 @@ def _file(path: Path) -> AddressColumn:
 
     path = path.expanduser()
     ending = path.suffix.lower()
-    if ending not in ENDINGS:
+    if ending not in LIST_FILES:
         raise NotAddresses(
-            f"{shown('@' + str(path))} is not a list. Write {', '.join('@FILE' + one for one in ENDINGS)}."
+            f"{shown('@' + str(path))} is not a list. Write {', '.join('@FILE' + one for one in LIST_FILES)}."
         )
     try:
         if ending == ".parquet":

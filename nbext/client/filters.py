@@ -20,11 +20,11 @@ from typing import Any
 
 import numpy as np
 
-from nbext.client.addresses import ENDINGS, AddressColumn, NotAddresses, texts_of
+from nbext.client.addresses import AddressColumn, NotAddresses, texts_of
 from nbext.client.service import Service
 from nbext.core import wire as op
 from nbext.core.addresses import WIDTH, list_id
-from nbext.core.rules import LIST_KEYS
+from nbext.core.rules import LIST_FILES, LIST_KEYS
 from nbext.core.strict_json import LONE_SURROGATE, MAX_DEPTH, MAX_DIGITS, below
 from nbext.core.times import time_text
 from nbext.core.untrusted_text import shown
@@ -123,7 +123,7 @@ def as_sent(filters: Any, ours: Callable[[], bool]) -> tuple[dict[str, Any], dic
 
     def change(given: Any, alone: bool) -> dict[str, Any]:
         # Of another service's grammar, a text that begins with @ may be anything.
-        if isinstance(given, str) and not given.lower().endswith(ENDINGS) and not ours():
+        if isinstance(given, str) and not given.lower().endswith(LIST_FILES) and not ours():
             return {"in": given}
         one = _wallets(given)
         if not ours() or one.count <= INLINE or not alone:

@@ -46,6 +46,8 @@ FRAMES = {
 }
 # What --to writes; `nbext.client.writer` knows how.
 FILES = (".csv", ".json", ".parquet", ".arrow")
+# What a list of wallets is read from, as @FILE; `nbext.client.addresses` knows how.
+LIST_FILES = (".csv", ".txt", ".json", ".parquet", ".arrow")
 
 
 def is_whole(value: object) -> TypeGuard[int]:

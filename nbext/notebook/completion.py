@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from nbext.core.rules import LIST_KEYS
+from nbext.core.rules import LIST_FILES, LIST_KEYS
 from nbext.core.untrusted_text import visible
 from nbext.core.wire import EXECUTE_KEYS
 from nbext.notebook import schema
@@ -167,15 +167,12 @@ def _values(
 
 def _files(typed: str) -> list[str]:
     """Return the lists in the notebook's folder, or in the one that is typed, as `@FILE`."""
-    # Imported here: who completes a list has loaded the client, or will.
-    from nbext.client.addresses import ENDINGS
-
     folder = typed[1:].rpartition("/")[0]
     with suppress(OSError):
         found = sorted(
             path.name
             for path in Path(folder or ".").expanduser().iterdir()
-            if path.suffix in ENDINGS
+            if path.suffix in LIST_FILES
         )
         return [f"@{folder}/{name}" if folder else f"@{name}" for name in found]
     return []

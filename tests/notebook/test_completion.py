@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import itertools
+import os
 import socket
+import subprocess
 import sys
 import time
 import warnings
@@ -433,3 +435,29 @@ def test_where_nothing_fits_ipythons_magics_are_not_offered_instead(shell, sessi
             assert [(cell[one.start : one.end], one.text) for one in found] == [
                 (cell[-2:], cell[-2:])
             ]
+
+
+LISTS = """
+import sys
+from pathlib import Path
+from IPython.core.interactiveshell import InteractiveShell
+InteractiveShell.instance().run_line_magic("load_ext", "nbext")
+from nbext.notebook.completion import offers
+from nbext.notebook.session import current_session
+Path("allow.csv").touch()
+lines = ["%%segment_query", '{"wallet": {"in": "@al']
+print(dict(offers(current_session(), lines, 1, len(lines[1])).words), "pandas" in sys.modules)
+"""
+
+
+def test_a_file_of_wallets_is_offered_without_pandas(home):
+    # Imported between two cells it takes the kernel for a terminal, and cuts the columns of every table.
+    done = subprocess.run(
+        [sys.executable, "-c", LISTS],
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=home,
+        env={**os.environ, "NBEXT_WARM_UP": "false"},
+    )
+    assert done.stdout.splitlines()[-1] == "{'@allow.csv': 'file: a list of wallets'} False"
