@@ -26,6 +26,7 @@ from nbext.language.language import compile, parse, resolve  # noqa: A004  the s
 from nbext.language.lookup import missing_mints
 from nbext.node.contracts import SUPPLY, balance_of, owner_of, read_numbers
 from nbext.node.coverage import Coverage, uncovered
+from nbext.node.limits import Meaning
 from nbext.node.ranges import LogFilter, read_range
 from nbext.node.rpc import Node, Refusal
 
@@ -241,8 +242,12 @@ class Balances:
 
         def differs(block: int) -> bool:
             (said,) = read_numbers(self.node, contract, [fact.asked], block)
+            has = fact.stored(block)
+            # Of a state that they have pruned some nodes answer as if no contract had been there.
+            if said is None and has:
+                raise Refusal(Meaning.PRUNED)
             # Where it says nothing yet, there is nothing.
-            return (said or 0) != fact.stored(block)
+            return (said or 0) != has
 
         blocks = range(self.firsts[contract], last)
         there: set[tuple[Any, ...]] | None = None

@@ -78,10 +78,10 @@ def redacted(value: Any, key: Secret | None) -> Any:
     )
 
 
-def _masked(text: str, words: Iterable[str]) -> str:
+def _masked(text: str, words: Iterable[str], *, before: str = "") -> str:
     # The longest first: a word may be a part of another.
     patterns = map(re.escape, sorted(words, key=len, reverse=True))
-    return re.sub(f"(?i){'|'.join(patterns)}", _STARS, text)
+    return re.sub(f"(?i)(?:{'|'.join(patterns)})(?={before})", _STARS, text)
 
 
 def _forms(secret: str) -> set[str]:
@@ -143,8 +143,10 @@ class Redaction:
         )
 
     def __call__(self, text: str) -> str:
-        """Return the text without them."""
-        text = _masked(text, [form.reveal() for form in self._long]) if self._long else text
+        """Return the text without them; also where it was cut within one, at its end or before the dots that say so."""
+        if forms := [form.reveal() for form in self._long]:
+            begun = [form[:end] for form in forms for end in range(_PART, len(form))]
+            text = _masked(_masked(text, forms), begun, before="…|$")
         for word in self._short:
             whole = rf"(?i)(?<![^\W_]){re.escape(word.reveal())}(?![^\W_])"
             text = re.sub(whole, _STARS, text)

@@ -286,6 +286,30 @@ def test_a_balance_that_a_node_refuses_is_no_balance_that_differs(tmp_path, refu
     assert [one.differing for one in storage.current_generation(tmp_path).chains] == [{}]
 
 
+def test_a_state_that_is_pruned_without_a_word_does_not_say_that_balances_move_without_a_transfer(
+    tmp_path,
+):
+    """The node leaves a log out, and of blocks before answers as if the contract had never been there."""
+    lost = max(number for number, logs in CHAIN.logs.items() if logs[-1]["address"] == COIN)
+
+    def lie(method, params, true):
+        if method in ("eth_getLogs", "eth_getBlockReceipts"):
+            return (
+                None
+                if "Receipts" in method
+                else [log for log in true if log["blockNumber"] != hex(lost)]
+            )
+        if method == "eth_getBlockByNumber" and true:
+            return {**true, "logsBloom": "0x" + "0" * 512}
+        is_pruned = method == "eth_call" and params[1] != "latest" and int(params[1], 16) < lost
+        return "0x" if is_pruned else true
+
+    with FaultNode(CHAIN, lie=lie) as server:
+        line = said(server, tmp_path, contracts=(COIN,), check=100)[-1]
+    (chain,) = storage.current_generation(tmp_path).chains
+    assert chain.differing[COIN].cause == "unknown", line
+
+
 @pytest.mark.parametrize(
     ("method", "garbage"),
     slow.but_the_first(
@@ -437,6 +461,13 @@ def test_a_key_at_which_an_answer_is_cut_is_not_shown_in_part(tmp_path):
         f"Whether {ITEMS} is a contract could not be read. The node does not answer what it was asked. Its answer to "
         "eth_getCode has another form."
     )
+
+
+def test_a_key_at_which_a_field_of_a_log_is_cut_is_not_shown_in_part(tmp_path):
+    lie = changed(data=f"{'x' * 60} {KEY}")
+    with FaultNode(CHAIN, lie=lie) as server, pytest.raises(NodeError) as caught:
+        said(server, tmp_path)
+    assert str(caught.value) == f"{'x' * 60} ***… (97 characters) is not bytes as hex."
 
 
 @pytest.mark.parametrize("key", ["k3y", "abcdef", "s3cr3t"])
