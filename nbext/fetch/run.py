@@ -42,7 +42,14 @@ from nbext.node.contracts import (
 )
 from nbext.node.coverage import Coverage, blocks_of, on_disk, open_coverage, union
 from nbext.node.reader import RangeReader
-from nbext.node.rpc import FIRST_BATCH, InconsistentAnswer, Node, Refusal, quantity
+from nbext.node.rpc import (
+    FIRST_BATCH,
+    LAST_BLOCK,
+    InconsistentAnswer,
+    Node,
+    Refusal,
+    error_of,
+)
 from nbext.settings import Secret
 
 # Times that a node is asked for its latest block where it is behind what another one had, or has another one.
@@ -127,7 +134,7 @@ def fetch(
             # Not as its context: the libraries' frames hold the URL, and some tracebacks print them.
             failed = QueryCancelled(f"The fetch was interrupted. {work.kept()}")
         except Refusal as refusal:
-            failed = refusal.as_error()
+            failed = error_of(refusal)
         except NodeError as error:
             failed = error
         except (NbextError, OSError):
@@ -158,13 +165,12 @@ def _check_chain(node: Node, chain: Chain, output: Output) -> None:
     answers = node.of_each("eth_chainId")
     refused = {each: answer for each, answer in answers.items() if isinstance(answer, Refusal)}
     if len(refused) == len(answers):
-        *others, last = refused.values()
-        raise last.as_error(others)
+        raise error_of(*refused.values())
     for endpoint, refusal in refused.items():
         output.say(f"{refusal} It is left out.")
         node.endpoints.remove(endpoint)
     for endpoint in node.endpoints:
-        if (found := quantity(answers[endpoint], "chain id")) != chain.id:
+        if (found := answers[endpoint]) != chain.id:
             raise NodeError(
                 f"{endpoint.name.capitalize()} has the chain id {found}, and --chain {chain.name} means {chain.id}."
             )
@@ -265,7 +271,7 @@ class _Fetch:
                         self.output.say(f"Not covered: blocks {left}.")
                     raise
                 # A node that is away for a while, or an ingest beside it, is no reason to end: this is a service.
-                error = why.as_error() if isinstance(why, Refusal) else why
+                error = error_of(why) if isinstance(why, Refusal) else why
                 self.output.say(f"{error} Trying again in {self.request.every:g} s.")
             if not self.request.follow:
                 return
@@ -306,7 +312,7 @@ class _Fetch:
         """Return the block to read to."""
         stored = max(self.coverage.known(), default=0)
         for attempt in range(_TRIES):
-            latest = quantity(self.node.call("eth_blockNumber"), "block number")
+            latest: int = self.node.call("eth_blockNumber")
             # Behind a balancer the next node may be some blocks behind the last one; a reorganised chain may be, too.
             if latest >= stored or self.reader.fork() is not None:
                 break
@@ -439,7 +445,7 @@ class _Fetch:
             raise
         self.coverage.commit(step, files, self.cards)
         if replace_from is not None:
-            self.coverage.replacing = None
+            self.coverage.replacing = LAST_BLOCK + 1
         if step is None:
             return
         self.ingested = True

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from nbext.errors import NodeError
 from nbext.node.limits import Meaning, blocks_offered
-from nbext.node.rpc import Node, Refusal, quantity
+from nbext.node.rpc import Node, Refusal, error_of, quantity
 
 TRANSFER = "0xddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef"
 TRANSFER_SINGLE = "0xc3d58168c5ae7397731d063d5bbf3d657854427343f4c083240f7aacaa2d0f62"
@@ -48,7 +48,6 @@ _ABOUT = (
         for interface in ("80ac58cd", "d9b67a26", "ffffffff")
     ),
 )
-_NO_CODE = "0x"
 # Refusals by which a node does not have, or does not say, an old state.
 _NO_STATE = (Meaning.PRUNED, Meaning.OTHER, Meaning.UNKNOWN_METHOD, Meaning.GARBAGE)
 _MOST_TEXT = 1000
@@ -169,15 +168,14 @@ def read_metadata(
         There is no contract at an address.
     """
     codes = node.batch([("eth_getCode", (address, "latest")) for address in addresses])
-    answers = _calls(
-        node, [(address, data) for address in addresses for _, data in _ABOUT], "latest"
-    )
+    calls = [(address, data) for address in addresses for _, data in _ABOUT]
+    answers = iter(_said(node, calls, "latest"))
     cards = []
     for address, code in zip(addresses, codes, strict=True):
         if isinstance(code, Refusal):
-            raise code.as_error(during=f"Whether {address} is a contract could not be read.")
+            raise error_of(code, during=f"Whether {address} is a contract could not be read.")
         said = [next(answers) for _ in _ABOUT]
-        if code == _NO_CODE:
+        if not code:
             if address not in fetched:
                 raise NodeError(
                     f"There is no contract at {address} on this chain. Check the address and --chain. Of one that was "
@@ -204,12 +202,9 @@ def read_metadata(
     return cards
 
 
-def _calls(node: Node, calls: Sequence[tuple[str, str]], block: str) -> Iterator[bytes | Refusal]:
-    """Yield what each call of a contract returns, or the refusal: that it reverts, or that the node does not say."""
-    for answer in node.batch(
-        [("eth_call", ({"to": to, "data": data}, block)) for to, data in calls]
-    ):
-        yield answer if isinstance(answer, Refusal) else bytes.fromhex(answer[2:])
+def _said(node: Node, calls: Iterable[tuple[str, str]], block: str) -> list[bytes | Refusal]:
+    """Return what each call of a contract returns, or the refusal: that it reverts, or that the node does not say."""
+    return node.batch([("eth_call", ({"to": to, "data": data}, block)) for to, data in calls])
 
 
 def balance_of(wallet: str, number: int | None = None) -> str:
@@ -230,14 +225,14 @@ def read_numbers(node: Node, address: str, asked: Sequence[str], block: int) -> 
     burnt. NodeError: it reverts otherwise, or the node does not say.
     """
     found = []
-    calls = [(address, data) for data in asked]
-    for data, answer in zip(asked, _calls(node, calls, hex(block)), strict=True):
+    answers = _said(node, ((address, data) for data in asked), hex(block))
+    for data, answer in zip(asked, answers, strict=True):
         if not isinstance(answer, Refusal):
             found.append(_number(answer))
         elif answer.meaning is Meaning.REVERTED and data.startswith(_OWNER):
             found.append(0)
         else:
-            raise answer.as_error()
+            raise error_of(answer)
     return found
 
 
@@ -258,7 +253,7 @@ def deployment(
     """
 
     def has_code(block: int) -> bool:
-        return bool(node.call("eth_getCode", address, hex(block)) != _NO_CODE)
+        return bool(node.call("eth_getCode", address, hex(block)))
 
     end = head + 1
     try:
@@ -293,8 +288,11 @@ def _logged(node: Node, address: str, topics: Sequence[str], last: int) -> list[
         except NodeError:
             break
         else:
-            blocks = [log.get("blockNumber") for log in logs if isinstance(log, Mapping)]
-            return [quantity(block, "block number") for block in blocks]
+            return [
+                quantity(log.get("blockNumber"), "block number")
+                for log in logs
+                if isinstance(log, Mapping)
+            ]
     return []
 
 
@@ -313,12 +311,8 @@ def _has_state(node: Node, block: int) -> bool:
             last = node.call("eth_getTransactionByHash", sent[-1])
             if not isinstance(last, Mapping) or last.get("type", "0x0") not in _SIGNED:
                 continue
-            after = quantity(
-                node.call("eth_getTransactionCount", last["from"], hex(number)), "nonce"
-            )
-            return after > quantity(last.get("nonce"), "nonce")
-        except KeyError:
-            return True
+            after: int = node.call("eth_getTransactionCount", last.get("from"), hex(number))
+            return quantity(last.get("nonce"), "nonce") < after
         except Refusal as why:
             return why.meaning not in (Meaning.PRUNED, Meaning.GARBAGE)
     return True

@@ -162,8 +162,8 @@ class Coverage:
     deployed: dict[str, int | None] = field(default_factory=dict)
     # The files of the data, as it lists them, by their names: the folder may have been moved since.
     taken: dict[str, Mapping[str, Any]] = field(default_factory=dict)
-    # Set between the moment when a reorganisation is seen and the ingest that replaces what it orphaned.
-    replacing: int | None = None
+    # The first block that a reorganisation orphaned, from when that is seen to the ingest that replaces it.
+    replacing: int = LAST_BLOCK + 1
     # The last block of which a part that came had another hash than what is stored.
     parted: int | None = None
     _known: dict[int, str] | None = None
@@ -318,7 +318,7 @@ class Coverage:
             # Of parts alone nothing was ingested, and so nothing is replaced.
             if any(each.last >= block for each in step.covers()):
                 step.end = block
-                self.replacing = block if self.replacing is None else min(block, self.replacing)
+                self.replacing = min(block, self.replacing)
         self.parted = None
 
     def fill_in(self, card: ContractMetadata) -> None:
@@ -466,11 +466,10 @@ class Coverage:
         # Of contracts alone nothing comes instead, nor of a step that ends before what was orphaned.
         if step is None:
             return None, set()
-        replacing = self.replacing
-        if replacing is not None and all(each.last < replacing for each in step.read):
-            replacing = None
+        reaches = any(each.last >= self.replacing for each in step.read)
         names = {name for each in self.steps if not each.end for name in each.files}
-        return replacing, {self.taken[name]["path"] for name in names & self.taken.keys()}
+        paths = {self.taken[name]["path"] for name in names & self.taken.keys()}
+        return self.replacing if reaches else None, paths
 
     def _parts(self) -> list[Stored]:
         return [Stored.of(path) for path in files_in(self.parts, "[0-9]*.parquet")]

@@ -28,7 +28,8 @@ from nbext.node.limits import Meaning
 from nbext.node.received import checksum_of
 from nbext.node.rpc import LAST_BLOCK, InconsistentAnswer, Node, Refusal, quantity
 
-# So near to the end of what is read every header is asked for: that is where nodes differ, and blocks are orphaned.
+# So near to the end of what is read each block that may hold more is looked into, and its hash stored: that is where
+# nodes differ, and blocks are orphaned.
 NEAR = 64
 # Headers that are asked for before they are looked at.
 _PIECE = 200
@@ -177,11 +178,11 @@ def read_range(
     # A gateway may have cut the answer without a word, as some do at 100 or 10,000 logs: it is asked again for less.
     if len(ends) > 1 and len(count) > 2 and count[0] in "125" and not count[1:].strip("0"):
         raise Refusal(Meaning.LESS, f"{len(logs):,} logs are a suspiciously round number")
-    for number in {log.block for log in logs}.difference(range(wanted.first, wanted.last + 1)):
+    by_block = {number: list(came) for number, came in groupby(logs, attrgetter("block"))}
+    for number in by_block.keys() - range(wanted.first, wanted.last + 1):
         raise InconsistentAnswer(
             f"The node answers with a log of block {number:,} to a question for {wanted.first:,} to {wanted.last:,}."
         )
-    by_block = {number: list(came) for number, came in groupby(logs, attrgetter("block"))}
     blocks: Blocks = {wanted.first - 1: (begin.parent, None)} if wanted.first else {}
     # Blocks that may hold more than came: of a busy chain's one in eight. And one as a sample, also of a range without
     # logs: some nodes say nothing of those that they no longer have.

@@ -10,13 +10,14 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from heapq import heappop, heappush
 from itertools import pairwise, product
+from typing import Any
 
 from nbext.errors import NodeError, QueryCancelled
 from nbext.node.coverage import Coverage, uncovered
 from nbext.node.limits import Meaning, RangeSize, blocks_offered
 from nbext.node.ranges import NEAR, TOO_MUCH, LogFilter, has_block, read_range
 from nbext.node.received import Received
-from nbext.node.rpc import InconsistentAnswer, Node, Refusal
+from nbext.node.rpc import InconsistentAnswer, Node, Refusal, error_of
 
 # Times that a range is asked for again after answers that contradict each other.
 _REPEATS = 4
@@ -63,18 +64,16 @@ class RangeReader:
             for first, end in ranges
             for edge in (first, end + 1)
         }
-        kinds = dict.fromkeys(map(tuple, self.topics.values()))
-        plan: list[LogFilter] = []
-        for (first, after), topics in product(pairwise(sorted(edges)), kinds):
-            contracts = sorted(
-                contract
-                for contract, ranges in gaps.items()
-                if tuple(self.topics[contract]) == topics
-                and any(begin <= first <= end for begin, end in ranges)
-            )
-            if contracts:
-                plan.append(LogFilter(first, after - 1, tuple(contracts), topics))
-        return plan
+        # The contracts that lack a range, by it and their events.
+        lacking: dict[Any, list[str]] = {}
+        for (first, after), (contract, ranges) in product(pairwise(sorted(edges)), gaps.items()):
+            if any(begin <= first <= end for begin, end in ranges):
+                kind = first, after - 1, tuple(self.topics[contract])
+                lacking.setdefault(kind, []).append(contract)
+        return [
+            LogFilter(begin, end, tuple(sorted(contracts)), topics)
+            for (begin, end, topics), contracts in lacking.items()
+        ]
 
     def read(self, plan: Sequence[LogFilter], last: int) -> bool:
         """Read ranges of a plan into parts until all are, or a step has enough rows; return whether all are.
@@ -170,7 +169,7 @@ class RangeReader:
             # What an earlier process has answers of is read as it was.
             if not self.coverage.answers(wanted).exists():
                 stop = min(stop, wanted.first + self.span.size - 1)
-            # The last blocks are read by themselves: of them every header is asked for.
+            # The last blocks are read by themselves: of them each is looked into.
             if wanted.first <= near < stop:
                 stop = near
             if stop < wanted.last:
@@ -205,8 +204,8 @@ class RangeReader:
             elif is_less and len(wanted.contracts) > 1:
                 pieces = [replace(wanted, contracts=(each,)) for each in wanted.contracts]
             else:
-                raise why.as_error(
-                    during=f"Blocks {wanted.first:,} to {wanted.last:,} could not be read."
+                raise error_of(
+                    why, during=f"Blocks {wanted.first:,} to {wanted.last:,} could not be read."
                 )
             self._total += sum(piece.blocks for piece in pieces) - wanted.blocks
             for piece in pieces:
@@ -230,6 +229,7 @@ class RangeReader:
             known = self.coverage.known()
         with self.node.recording(received):
             blocks, rows = read_range(self.node, wanted, near_end=near_end, known=known)
+        # The node is asked: what was received may have been orphaned since.
         if received.is_old and not has_block(self.node, wanted.last, blocks[wanted.last][0]):
             raise InconsistentAnswer(f"Block {wanted.last:,} has changed since it was read.")
         with self._lock:

@@ -79,15 +79,7 @@ _ADVICE = {
     Meaning.RATE: "--rps N asks less often.",
     Meaning.PRUNED: "Use an archive node, or begin later with --from-block.",
 }
-# What results are as text; of a method that is not named here null says that the node has none.
 _BYTES, _QUANTITY = re.compile("0x([0-9a-fA-F]{2})*"), re.compile("0x[0-9a-fA-F]{1,64}")
-_RESULTS = {
-    "eth_getCode": _BYTES,
-    "eth_call": _BYTES,
-    "eth_blockNumber": _QUANTITY,
-    "eth_getTransactionCount": _QUANTITY,
-    "eth_chainId": _QUANTITY,
-}
 _jitter = random.Random()
 # Seconds after which nobody waits for an answer that is still coming: it is not received yet.
 _PATIENCE = 1.0
@@ -111,13 +103,13 @@ class Refusal(Exception):
         says = f" It says: {visible(self.text).rstrip('.')}." if self.text else ""
         return f"{(self.node or 'the node').capitalize()} {self.meaning.value}.{found}{says}"
 
-    def as_error(self, others: Sequence[Refusal] = (), *, during: str = "") -> NodeError:
-        """Return the error that says so to people, with what other nodes said before, and what to do about it."""
-        said = list(dict.fromkeys(map(str, (*others, self))))
-        advice = dict.fromkeys(_ADVICE.get(each.meaning, "") for each in (*others, self))
-        return NodeError(
-            " ".join(filter(None, (during, *said, *advice))), meaning=self.meaning.name
-        )
+
+def error_of(*refusals: Refusal, during: str = "") -> NodeError:
+    """Return the error that says to people what some nodes said, of which the last counts, and what to do about it."""
+    said = dict.fromkeys(map(str, refusals))
+    advice = dict.fromkeys(_ADVICE.get(each.meaning, "") for each in refusals)
+    text = " ".join(filter(None, (during, *said, *advice)))
+    return NodeError(text, meaning=refusals[-1].meaning.name)
 
 
 @dataclass(eq=False)
@@ -282,8 +274,7 @@ class Node:
             ):
                 return answers
             self._pause(endpoint, refused)
-        *others, last = failures.values()
-        raise last.as_error(others, during=f"No answer after {attempts} attempts.")
+        raise error_of(*failures.values(), during=f"No answer after {attempts} attempts.")
 
     def _endpoint(self) -> Endpoint:
         """Return the endpoint whose turn it is: of those that may be asked now, else the one that may be first."""
@@ -374,12 +365,12 @@ class Node:
                 answer = Refusal(Meaning.BUSY, finding, node=endpoint.name)
             elif answer.get("error") is not None or "result" not in answer:
                 answer = self._refusal(endpoint, status, answer, pause)
-            elif not _is_result(one["method"], answer["result"]):
-                # Nothing of it is shown: where it is cut within a key nobody would know that for one.
-                finding = f"Its answer to {one['method']} has another form"
-                answer = Refusal(Meaning.GARBAGE, finding, node=endpoint.name)
             else:
-                answer = answer["result"]
+                try:
+                    answer = _result(one["method"], answer["result"])
+                except InconsistentAnswer:
+                    finding = f"Its answer to {one['method']} has another form"
+                    answer = Refusal(Meaning.GARBAGE, finding, node=endpoint.name)
             results.append(answer)
         return results
 
@@ -418,20 +409,20 @@ class Node:
     ) -> tuple[int, float | None, bytes] | Refusal:
         """Return status, seconds to wait, and body; a library's error, which would name the URL, is a `Refusal`."""
         watch = Watch(Deadline(DEADLINE), trust=partial(tls_context, None), turn=turn)
-        request = requests.Request("POST", endpoint.url.reveal(), data=body)
-        request.headers["Content-Type"] = "application/json"
+        headers = {"Content-Type": "application/json"}
+        request = requests.Request("POST", endpoint.url.reveal(), headers, data=body)
         try:
             with (
                 watched(watch, self._scope),
                 send(self._session, request, watch, timeout=(CONNECT, SILENCE)) as response,
             ):
-                status, headers = response.status_code, response.headers
+                status, pause = response.status_code, retry_after(response.headers)
                 came = Incoming(
-                    status, headers, "", response.raw, watch=watch, cap=most, report=None
+                    status, response.headers, "", response.raw, watch=watch, cap=most, report=None
                 )
                 raw = came.whole().body
                 came.finish()
-                return status, retry_after(headers), raw
+                return status, pause, raw
         except ResponseTooLarge:
             refused, finding = Meaning.LESS, f"Its answer is larger than {most // 10**6} MB"
         except (NbextError, *FOREIGN) as error:
@@ -477,14 +468,6 @@ class InconsistentAnswer(NodeError):
     """An answer that contradicts the question, itself, or another answer."""
 
 
-def _is_result(method: str, value: Any) -> bool:
-    """Return whether a result is one that a method can have."""
-    if method == "eth_getLogs":
-        return isinstance(value, list)
-    shape = _RESULTS.get(method)
-    return shape is None or shape.fullmatch(str(value)) is not None
-
-
 def quantity(value: Any, what: str, most: int = LAST_BLOCK) -> int:
     """Return the number that a quantity writes, such as 0x10; `InconsistentAnswer` where it is none up to ``most``."""
     if isinstance(value, str) and _QUANTITY.fullmatch(value):
@@ -494,6 +477,23 @@ def quantity(value: Any, what: str, most: int = LAST_BLOCK) -> int:
     raise InconsistentAnswer(
         f"The node's answer has no {what}: {visible(value, 40)} is not a quantity such as 0x10."
     )
+
+
+def _result(method: str, value: Any) -> Any:
+    """Return a result as its method has it: bytes, a number, logs; `InconsistentAnswer` where it is none.
+
+    Of a method that is not named here null says that the node has none.
+    """
+    match method, value:
+        case "eth_blockNumber" | "eth_chainId" | "eth_getTransactionCount", _:
+            return quantity(value, "number")
+        case "eth_getCode" | "eth_call", str() if _BYTES.fullmatch(value):
+            return bytes.fromhex(value[2:])
+        case "eth_getLogs", list():
+            return value
+        case "eth_getCode" | "eth_call" | "eth_getLogs", _:
+            raise InconsistentAnswer(f"The node's answer to {method} has another form.")
+    return value
 
 
 def _is_http(url: Secret) -> bool:

@@ -48,7 +48,7 @@ def test_what_is_no_object_among_the_answers_of_a_batch_is_none_and_what_is_miss
     with Odd(SMALL) as server:
         node = Node([Secret(server.url)])
         found = node.batch([("eth_chainId", []), ("eth_blockNumber", [])])
-    assert found == ["0x1", hex(SMALL.blocks)]
+    assert found == [1, SMALL.blocks]
 
 
 @pytest.mark.parametrize("longest_batch", [0, 7])
@@ -148,7 +148,7 @@ def test_a_node_that_refuses_for_good_is_asked_once_and_one_that_is_busy_again()
             SMALL, refuse=lambda *_, left=waiting: left.pop(0) if left else None
         ) as server:
             (found,) = Node([Secret(server.url)]).of_each("eth_chainId").values()
-        assert (found == "0x1", server.posts) == (answered, len(refusals) + answered)
+        assert (found == 1, server.posts) == (answered, len(refusals) + answered)
 
 
 def test_what_one_node_does_not_have_another_one_is_asked_for():
@@ -158,6 +158,6 @@ def test_what_one_node_does_not_have_another_one_is_asked_for():
         FaultNode(SMALL, lie=lambda *_: "0x7") as whole,
     ):
         for urls in ((pruned.url, whole.url), (whole.url, pruned.url)):
-            assert Node(list(map(Secret, urls))).together(asked) == ["0x7"]
+            assert Node(list(map(Secret, urls))).together(asked) == [7]
         with pytest.raises(Refusal, match="missing trie node"):
             Node([Secret(pruned.url)]).together(asked)
