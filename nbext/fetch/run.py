@@ -394,8 +394,11 @@ class _Fetch:
                 self.output.say(
                     f"The chain was reorganised: blocks from {fork:,} on are read again and replaced."
                 )
-            for address, (first, topics) in self.coverage.owed().items():
-                self.reader.topics = {address: topics, **self.reader.topics}
+            for first, address, topics in self.coverage.missing(self.coverage.steps):
+                # Also the events of what was orphaned that were not asked for now: they are taken out with it.
+                asked = self.reader.topics.get(address, ())
+                events = tuple(dict.fromkeys((*asked, *topics)))
+                self.reader.topics = {**self.reader.topics, address: events}
                 self.firsts[address] = min(first, self.firsts.get(address, first))
             try:
                 is_whole = self.reader.read(self.reader.plan(self.firsts, last), last)

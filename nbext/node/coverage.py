@@ -188,19 +188,11 @@ class Coverage:
             self._known = _hashes((*self.steps, *self._parts()))
         return self._known
 
-    def owed(self) -> dict[str, tuple[int, tuple[str, ...]]]:
-        """Return the contracts that steps have read more of than is covered now: from which block on, and what events.
+    def missing(self, steps: Iterable[Stored]) -> Iterator[tuple[int, str, tuple[str, ...]]]:
+        """Yield the first block, contract and events of what steps have read and is not covered.
 
         The next run reads that, whichever it was asked for.
         """
-        # The first block of each contract is the last to be taken.
-        return {
-            contract: (first, topics)
-            for first, contract, topics in sorted(self._missing(self.steps), reverse=True)
-        }
-
-    def _missing(self, steps: Iterable[Stored]) -> Iterator[tuple[int, str, tuple[str, ...]]]:
-        """Yield the first block, contract and events of what steps have read and is not covered."""
         for each in _merged(each for step in steps for each in step.read):
             for contract in each.contracts:
                 covered = self.covered(contract, each.topics)
@@ -367,12 +359,12 @@ class Coverage:
                 continue
             of_many.update(step.files)
             self.steps.append(step)
-        lost = {contract for _, contract, _ in self._missing(removed)}
+        lost = {contract for _, contract, _ in self.missing(removed)}
         # Read again is what is in parts alone, too: until they are ingested the data has the files from before.
         self.steps = [
             step
             for step in self.steps
-            if step.end or self.taken.keys() & set(step.files) or any(self._missing([step]))
+            if step.end or self.taken.keys() & set(step.files) or any(self.missing([step]))
         ]
         # Joined by a process that was killed before they were ingested, or replaced: what they have is joined or read
         # anew. So is what stands for steps that are others now.

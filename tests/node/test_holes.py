@@ -28,7 +28,7 @@ from nbext.errors import NbextError, NodeError, QueryCancelled
 from nbext.fetch import Output, Request
 from nbext.fetch.run import fetch
 from nbext.node import ranges
-from nbext.node.contracts import TRANSFERS
+from nbext.node.contracts import DEPOSIT, TRANSFERS
 from nbext.node.reader import RangeReader
 from nbext.node.rpc import Node
 from nbext.settings import Secret
@@ -953,6 +953,27 @@ def test_a_reorganisation_while_another_contract_is_read_is_found_in_blocks_that
         lines = said(server, tmp_path, contracts=(ITEMS,), check=0)
         assert "The chain was reorganised: blocks from 250 on are read again and replaced." in lines
         assert is_chains(tmp_path, server, after)
+
+
+def test_of_a_reorganisation_each_event_that_was_read_is_replaced_by_whichever_fetch_comes(
+    tmp_path,
+):
+    """Also by one that would not have read deposits: those of the orphaned blocks are taken out."""
+    before, after = Chain(90), Chain(90, fork=80, branch="b")
+    for chain in (before, after):
+        for number in (10, 85):
+            chain._log(number, 99, COIN, [DEPOSIT, "0x" + word(16)], "0x" + word(7))
+    # Of what it says of itself nothing is needed.
+    with FaultNode(
+        before, refuse=lambda method, _: UNKNOWN if method == "eth_call" else None
+    ) as server:
+        said(server, tmp_path, check=0, deposits=True)
+        server.chain = after
+        said(server, tmp_path, check=0)
+        assert stored(tmp_path) == after.rows()
+        server.requests.clear()
+        said(server, tmp_path, check=0, deposits=True)
+        assert [asked for asked in server.logs_asked() if asked != (0, 0)] == []
 
 
 def test_a_folder_of_data_that_was_moved_is_covered_as_before(tmp_path):

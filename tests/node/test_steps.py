@@ -253,6 +253,6 @@ def test_what_many_steps_cover_is_forgotten_as_one(tmp_path, monkeypatch):
         # Of another contract nothing is.
         with opened(tmp_path) as coverage:
             assert coverage.covered(ITEMS, TRANSFERS) == [(0, 50)]
-            assert coverage.owed() == {COIN: (0, TRANSFERS)}
+            assert list(coverage.missing(coverage.steps)) == [(0, COIN, TRANSFERS)]
         assert is_chains(tmp_path, server, CHAIN, from_block="0")
         assert said(server, tmp_path)[0].startswith("Nothing new")
