@@ -191,6 +191,8 @@ def _magic(grammar: Grammar, run: Callable[[Session, Args], Any]) -> Any:
                 f"%{grammar.magic} is not a cell magic. Write it on one line, with one percent sign: "
                 f"{grammar.magic} {visible(' '.join([*line.split(), *cell.split()]))}"
             )
+        # In the cell that loads the extension, too.
+        self.session.before_cell()
         args = grammar.parse(line, names_at_the_call(self.session.names))
         if args["help"]:
             print(args.grammar.help())
@@ -266,8 +268,12 @@ def load(shell: InteractiveShell) -> None:
     ):
         things.append(ours)
         undo.callback(_remove, things, ours)
-    shell.events.register("post_run_cell", session.after_cell)
-    undo.callback(shell.events.unregister, "post_run_cell", session.after_cell)
+    for event, does in (
+        ("pre_run_cell", session.before_cell),
+        ("post_run_cell", session.after_cell),
+    ):
+        shell.events.register(event, does)
+        undo.callback(shell.events.unregister, event, does)
     session.begin()
     print(loaded_line(session.settings))
 

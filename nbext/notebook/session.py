@@ -150,15 +150,17 @@ class WarmUp:
 
     One thread imports the libraries, starts the embedded service, has it prepare a segment, and gives ``learn`` a
     client for the words that completion offers. It prints nothing. What fails here fails again in the first call,
-    which reports it. Three hazards of such a thread are met: a library that looks at who imports it
-    (`_import_pandas`), a fork while a module is being imported (`_wait_for_imports`), and Python that ends meanwhile
-    (`_is_wanted`).
+    which reports it. Four hazards of such a thread are met: a library that looks at who imports it
+    (`_import_pandas`), a cell that imports a part of one meanwhile (`imported`), a fork while a module is being
+    imported (`_wait_for_imports`), and Python that ends meanwhile (`_is_wanted`).
     """
 
     def __init__(self, shell: object, settings: Settings, learn: Callable[[Client], None]) -> None:
         self._shell, self._settings, self._learn = shell, settings, learn
         self._ready, self._cancelled, self._is_awaited = threading.Event(), False, False
         self._client: Client | None = None
+        # Two threads that import a package, each from another of its modules, fail on each other's half.
+        self.imported = threading.Event()
         # No daemon: Python ends after its work.
         future = in_background(self._run, "nbext-warm-up", daemon=False)
         _under_way.add(future)
@@ -179,9 +181,12 @@ class WarmUp:
         collecting = gc.isenabled()
         gc.disable()
         try:
-            if self._is_wanted():
-                _import_pandas(self._shell)
-                import_module("nbext.embedded")
+            try:
+                if self._is_wanted():
+                    _import_pandas(self._shell)
+                    import_module("nbext.embedded")
+            finally:
+                self.imported.set()
             if self._is_wanted():
                 self._start()
             if self._is_wanted():
@@ -383,6 +388,11 @@ class Session:
         self.vocabulary.learn_service(client, client.about(), client.schema())
         self.vocabulary.fetch("token", self.settings["chain"])
         self.vocabulary.fetch("collection", self.settings["chain"])
+
+    def before_cell(self, _: Any = None) -> None:
+        """Wait for the libraries that are being imported, of which the cell may import a part."""
+        if self._warm_up is not None:
+            self._warm_up.imported.wait(_PATIENCE)
 
     def after_cell(self, _: Any) -> None:
         """Print which data is new since the last cell."""

@@ -1,4 +1,4 @@
-"""The warm-up: what it prepares, that nobody notices it, and its three hazards: exits, forks, and what pandas sees."""
+"""The warm-up: what it prepares, that nobody notices it, and its hazards: exits, forks, imports, what pandas sees."""
 
 from __future__ import annotations
 
@@ -117,6 +117,24 @@ def test_a_fork_at_any_moment_of_it_has_no_module_half_imported(environ, seconds
     code = f"time.sleep({seconds})\nif os.fork() == 0:\n    {child}\nprint(os.waitstatus_to_exitcode(os.wait()[1]))"
     done = run(LOADED + code)
     assert done.stdout.splitlines()[-1:] == ["7"], done.stderr
+
+
+@pytest.mark.slow
+def test_the_next_cell_may_import_a_part_of_what_it_imports(environ):
+    cell = "from pandas.api.types import is_numeric_dtype; print(is_numeric_dtype('int64'))"
+    done = run(LOADED + f"shell.run_cell({cell!r}).raise_error()")
+    assert (done.returncode, done.stdout.splitlines()[-1:]) == (0, ["True"]), done.stderr
+
+
+@pytest.mark.slow
+def test_a_magic_in_the_cell_that_loads_it_may_need_a_part_of_what_it_imports(environ, tmp_path):
+    asked = '%segment {"nft": {"nft": "BAYC"}} --limit 1 --to bayc.csv'
+    cell = f"%cd -q {tmp_path}\n%load_ext nbext\n{asked}"
+    begun = LOADED.rpartition("shell.run_line_magic")[0]
+    # Already there, so that the two threads meet in a package of ours.
+    done = run(f"import pandas, pyarrow\n{begun}shell.run_cell({cell!r}).raise_error()")
+    assert (done.returncode, done.stderr) == (0, ""), done.stdout
+    assert "bayc.csv: 1 row" in done.stdout
 
 
 @pytest.mark.slow
