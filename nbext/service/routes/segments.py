@@ -167,7 +167,7 @@ async def _executed(
 @router.post(wire.EXPLAIN)
 async def explain_segment(caller: Executor) -> Response:
     """Show what a segment would do, without running it; ``"parts": true`` counts each condition alone."""
-    return await _in_turn(caller, analysis.explanation_of, wire.ExplainRequest)
+    return json_answer(await _in_turn(caller, analysis.explanation_of, wire.ExplainRequest))
 
 
 @router.post(wire.COUNTS)
@@ -178,13 +178,13 @@ async def count_segments(caller: Executor) -> Response:
 
     Nothing is stored. What the segments share is read once.
     """
-    return await _in_turn(caller, analysis.counts_of, wire.CountsRequest)
+    return json_answer(await _in_turn(caller, analysis.counts_of, wire.CountsRequest))
 
 
 @router.post(wire.FUNNEL)
 async def count_conditions(caller: Executor) -> Response:
     """Count each condition of a segment alone, and together with those before it."""
-    return await _in_turn(caller, analysis.funnel_of, wire.ExecuteRequest)
+    return json_answer(await _in_turn(caller, analysis.funnel_of, wire.ExecuteRequest))
 
 
 @router.post(wire.HOLDINGS)
@@ -194,17 +194,16 @@ async def read_holdings(caller: Executor) -> Response:
     At most 500,000 holdings. The metadata of the schema has ``asOf``, ``chains`` and ``warnings``, as JSON under
     ``nbext``. More wallets than a request can name are a stored list (``/lists``), whose id takes their place.
     """
-    as_arrow = partial(Response, media_type=wire.ARROW_TYPE)
-    return await _in_turn(caller, analysis.wallet_holdings, wire.HoldingsRequest, as_arrow)
+    holdings = await _in_turn(caller, analysis.wallet_holdings, wire.HoldingsRequest)
+    return Response(holdings, media_type=wire.ARROW_TYPE)
 
 
 async def _in_turn(
     caller: Caller,
     work: Callable[[Planner, Any], Any],
     shape: Any,
-    answered: Callable[[Any], Response] = json_answer,
-) -> Response:
-    """Answer with what work makes of a body of a shape, when it is the key's turn; it ends when the caller hangs up."""
+) -> Any:
+    """Return what work makes of a body of a shape, when it is the key's turn; it ends when the caller hangs up."""
     body, key, container = await read_body(caller, shape), caller.key, caller.container
     caller.held.callback(caller.segments.scheduler.freed.set)
 
@@ -213,8 +212,7 @@ async def _in_turn(
             return work(caller.segments.planner(dataset, key, cancel), body)
 
     async with _while_there(caller):
-        answer = await container.explaining.run(key.id, on_data)
-    return answered(answer)
+        return await container.explaining.run(key.id, on_data)
 
 
 @router.get(wire.SEGMENT)

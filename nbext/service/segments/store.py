@@ -317,13 +317,14 @@ class SegmentStore:
 
     def forget_old_claims(self) -> None:
         """Delete the claims that are older than 24 hours."""
-        old = "DELETE FROM idempotency WHERE created_at <= :before"
-        self._database.change(old, before=time.time() - _CLAIM_SECONDS)
+        self._database.change(
+            "DELETE FROM idempotency WHERE created_at <= :before",
+            before=time.time() - _CLAIM_SECONDS,
+        )
 
     def queued(self) -> int:
         """Return how many segments wait, for whichever service."""
-        waiting = "SELECT count(*) FROM segments WHERE status = 'queued'"
-        return int(self._database.scalar(waiting))
+        return int(self._database.scalar("SELECT count(*) FROM segments WHERE status = 'queued'"))
 
     def queue_age(self) -> float:
         """Return how long the segment has waited that waits longest, in seconds."""
@@ -364,10 +365,11 @@ class SegmentStore:
         ``returned``.
         """
         texts = {"preview": _text(preview), "facts": _text(facts)}
-        values = {"id": segment_id, "lease": lease, "now": time.time(), **counts}
-        taken = result.size + sum(map(len, texts.values()))
+        taken = {"bytes": result.size + sum(map(len, texts.values())), **vars(result)}
         with self._database.write() as db:
-            rows = db.rows(_COMPLETE, bytes=taken, **values, **texts, **vars(result))
+            rows = db.rows(
+                _COMPLETE, id=segment_id, lease=lease, now=time.time(), **counts, **texts, **taken
+            )
         return _segment(rows[0]) if rows else None
 
     def end(
@@ -375,8 +377,10 @@ class SegmentStore:
     ) -> None:
         """Mark an unfinished segment of this service as failed or cancelled."""
         this = f"UPDATE segments SET status = :status, lease = NULL, {_ENDED} WHERE {_OWN}"
-        values = {"error": error and _text(error), "now": time.time()}
-        self._database.change(this, status=status, id=segment_id, lease=lease, **values)
+        said = error and _text(error)
+        self._database.change(
+            this, status=status, id=segment_id, lease=lease, error=said, now=time.time()
+        )
 
     def requeue(self, segment_id: str, lease: str, *, killed: bool) -> bool:
         """Put an unfinished segment back, for the next service to run; end one that was to be cancelled.
@@ -465,13 +469,14 @@ class SegmentStore:
 
     def touch(self, segment_id: str) -> None:
         """Note that the result was used now."""
-        used = "UPDATE segments SET used_at = :now WHERE id = :id"
-        self._database.change(used, id=segment_id, now=time.time())
+        self._database.change(
+            "UPDATE segments SET used_at = :now WHERE id = :id", id=segment_id, now=time.time()
+        )
 
     def running(self) -> list[SegmentRecord]:
         """Return the segments that run, in whichever service, the least recently used first."""
         running = "SELECT * FROM segments WHERE status = 'running' ORDER BY used_at"
-        return [_segment(row) for row in self._database.rows(running)]
+        return list(map(_segment, self._database.rows(running)))
 
     def results(self) -> Iterator[tuple[str, ResultFile]]:
         """Yield all results with their segments' ids; some hundred are read at a time."""
