@@ -402,7 +402,8 @@ def _not_taken(
     ]
     places = {(entry["path"], entry["size"], entry["mtime"]): entry for entry in before}
     sizes = {entry["size"] for entry in before}
-    digests = {entry["sha256"]: entry for entry in before}
+    # Where options say how it is read, the name may say which token it is of: the same bytes may be two snapshots.
+    digests = {(entry["sha256"], "options" in entry and entry["path"]): entry for entry in before}
     fresh: dict[Source, int | None] = {}
     skipped: dict[Source, taken.Entry] = {}
     for source in found:
@@ -410,12 +411,11 @@ def _not_taken(
         # Only a file as large as one that was taken can be that file under another name.
         if known is None and source.size in sizes:
             try:
-                known = digests.get(source.digest())
+                digest = source.digest()
             except OSError as error:
                 refused.append(unreadable(source, error))
                 continue
-            # Of these the name may say which token they are of: the same bytes may be two tokens' snapshots.
-            known = None if known and "options" in known else known
+            known = digests.get((digest, False)) or digests.get((digest, source.name))
         if known is None:
             fresh[source] = None
         elif job.replace_from is None and taken.same_way(known, job.options, job.renamed):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -553,6 +554,26 @@ def held(data, block):
             return set(found.rows["address"].to_pylist())
     finally:
         dataset.close()
+
+
+def test_a_snapshot_that_was_written_again_with_the_same_rows_is_the_file_that_it_was(
+    data, tmp_path
+):
+    path = holders(tmp_path / "list.csv", (wallet(1), "100"), header="address,balance")
+    other = holders(tmp_path / "other.csv", (wallet(1), "100"), header="address,balance")
+    take(data, path, options=options(0))
+    # The same bytes, of another token.
+    take(data, other, options=options(0, token=wallet(1001)))
+    os.utime(path, (1, 1))
+    assert list(take(data, path, options=options(0)).skipped) == [str(path)]
+    os.utime(path, (2, 2))
+    # Corrected: its block was an earlier one.
+    take(data, path, options=options(0, block=50))
+    with Tables(data) as tables:
+        assert {row[2] for row in tables.history()} == {50, 100}
+    remove(str(path), data)
+    with Tables(data) as tables:
+        assert tables.balances() == {(wallet(1001), wallet(1)): 100}
 
 
 def test_a_newer_snapshot_stands_in_the_place_of_the_one_before(data, tmp_path):
