@@ -54,9 +54,11 @@ class Segment:
             "matched": known.matched,
             "changed": None not in (known.fingerprint, data) and known.fingerprint != data,
         }
-        if known.segment_id is None and request["limit"] not in (None, 0, "all"):
-            return [f"limit {shown(known.limit)} is not used: all wallets that match are taken."]
-        return retaken(request, str(known.segment_id)) if known.segment_id else []
+        if known.segment_id:
+            return retaken(request, str(known.segment_id))
+        if request["limit"] in (None, 0, "all"):
+            return []
+        return [f"limit {shown(known.limit)} is not used: all wallets that match are taken."]
 
     def member(self) -> dict[str, Any]:
         """Return the conditions as one map inside a group."""

@@ -118,6 +118,8 @@ class SegmentRun:
         # Where its rows will be, if the service has said that.
         self._rows_at: str | None = None
         self._notes: list[str] = []
+        # The chain that was asked for.
+        self._of: dict[str, str] = {}
         # What was asked for the description: pages of rows in it follow from there.
         self._asked: Call
 
@@ -168,7 +170,8 @@ class SegmentRun:
             "Prefer": "wait=1",
             "Accept": "application/json, text/csv;q=0.9",
         }
-        stranger = self.service.stranger
+        stranger, chain = self.service.stranger, body["filters"].get("chain")
+        self._of = {"chain": str(chain)} if chain else {}
         self._asked = replace(
             self.call(target, headers),
             method="POST",
@@ -419,7 +422,7 @@ class SegmentRun:
             self.deadline,
             headers=headers or {},
             report=self._report_fetching,
-            asked={"segment": self.id} if self.id else {},
+            asked=self._of | ({"segment": self.id} if self.id else {}),
             types=self._types,
             **read,
         )
@@ -478,7 +481,7 @@ class SegmentRun:
             status=reading.word,
             **{name: words.get(name) for name in ("operator", "filters", "limit")},
             as_of=said.get("asOf") or reading.as_of,
-            chain=said.get("chain", (body.get("filters") or {}).get("chain")),
+            chain=said.get("chain", self._of.get("chain")),
             matched=matched,
             returned=rows,
             truncated=bool(said.get("truncated", matched is not None and matched > rows)),

@@ -33,7 +33,6 @@ from nbext.client.decode import (
 from nbext.core import wire as op
 from nbext.core.provenance import warned
 from nbext.errors import (
-    AmbiguousAnswer,
     ApiError,
     NbextError,
     ProtocolError,
@@ -177,12 +176,13 @@ class Service:
         except NbextError as error:
             answer = came.answer or Answer(came.status, came.headers, came.head, came.url)
             self._remember(answer, call, Reading(), str(error))
-            if isinstance(error, ProtocolError) and not isinstance(error, AmbiguousAnswer):
+            # An ambiguous answer has its own line.
+            if type(error) is ProtocolError:
                 of_job = want is Want.SEGMENT
-                others = ("rows", "url", "poll") if of_job else ("rows",)
-                # One that has a line of settings has found rows: they may be of another id.
+                others = ("rows", *("url", "poll") * of_job)
+                # One that has a line of settings has found rows: they may be of another id, but not of another chain.
                 roles = () if "%nbext set" in str(error) else others
-                self.advise(error, *["id"] * of_job, *roles)
+                self.advise(error, *["id"] * (of_job and "for chain" not in str(error)), *roles)
             raise
         # No stranger has all fields of our answer by chance.
         if self.ours is None and op.SegmentAnswer.__required_keys__ <= reading.said.keys():

@@ -175,13 +175,15 @@ def read_metadata(
         if isinstance(code, Refusal):
             raise error_of(code, during=f"Whether {address} is a contract could not be read.")
         said = [next(answers) for _ in _ABOUT]
-        if not code:
-            if address not in fetched:
-                raise NodeError(
-                    f"There is no contract at {address} on this chain. Check the address and --chain. Of one that was "
-                    "destroyed --from-block N reads the logs."
-                )
-            said = [Refusal(Meaning.OTHER, "It has no code at the latest block")] * len(said)
+        if not code and address not in fetched:
+            raise NodeError(
+                f"There is no contract at {address} on this chain. Check the address and --chain. Of one that was "
+                "destroyed --from-block N reads the logs."
+            )
+        if not (code and any(said)):
+            # It was destroyed, or the node lags behind, and does not have it yet.
+            why = f"It {'answers with nothing' if code else 'has no code'} at the latest block"
+            said = [Refusal(Meaning.OTHER, why)] * len(_ABOUT)
         unknown = {
             what: str(answer)
             for (what, _), answer in zip(_ABOUT, said, strict=True)

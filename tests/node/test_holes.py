@@ -261,6 +261,20 @@ def test_what_a_node_refuses_in_unknown_words_is_said_and_asked_again(tmp_path):
         assert card(tmp_path, COIN) == ("COIN", 18, "ERC20")
 
 
+def test_a_node_that_answers_with_nothing_does_not_take_back_what_a_contract_said(tmp_path):
+    with FaultNode(CHAIN) as server:
+        said(server, tmp_path, contracts=(COIN,), check=0)
+        server.lie = lambda method, params, true: (
+            "0x" if method == "eth_call" and params[1] == "latest" else true
+        )
+        assert said(server, tmp_path, contracts=(COIN,), check=0)[0] == (
+            f"COIN ({checksummed(COIN)}): its name and symbol and decimals and total supply and standard could not be "
+            "read. The node refuses the request. It answers with nothing at the latest block. The next fetch asks "
+            "again."
+        )
+        assert card(tmp_path, COIN) == ("COIN", 18, "ERC20")
+
+
 def card(data, contract):
     """Symbol, decimals and standard of a contract, as answers have them."""
     dataset = open_dataset(data)

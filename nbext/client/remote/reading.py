@@ -129,9 +129,9 @@ class Stranger:
 def _refuse_other(page: ForeignPage, asked: Mapping[str, str]) -> None:
     """Refuse an answer that says, wherever it does, that it is of something else than was ``asked`` for."""
     profile = page.profile
-    for kind, own in asked.items():
+    for kind, own in asked.items() if "address" not in asked else ():
         is_same, fields = partial(_is_same, kind, own), dict(page.signs[kind])
-        if page.id is not None and profile.operation == "segment":
+        if kind == "segment" and page.id is not None and profile.operation == kind:
             # Beside the id of its run, say; where the settings have its path, that one.
             path = profile.paths.get("id")
             ids = {path: page.id} if path else page.named("ids") or {"id": page.id}
@@ -143,9 +143,9 @@ def _refuse_other(page: ForeignPage, asked: Mapping[str, str]) -> None:
                 f"The service was asked for {kind} {one_line(own, length=80)}, and answered for "
                 f"{one_line(fields[others[0]], length=80)}. {profile.knowing(others)} says that it does not matter."
             )
-    record = page.document if "term" in asked else first_in(page.records or ())
-    if "chain" in asked and isinstance(record, Mapping):
-        _refuse_contract(record, asked["chain"], asked.get("address", ""))
+    record = first_in(page.records or ())
+    if "address" in asked and isinstance(record, Mapping):
+        _refuse_contract(record, asked["chain"], asked["address"])
 
 
 def _is_same(kind: str, own: str, said: object) -> bool:
@@ -156,6 +156,9 @@ def _is_same(kind: str, own: str, said: object) -> bool:
         return all(
             re.search(rf"\b{re.escape(one)}", echo) for one in re.findall(r"\w+", own.lower())
         )
+    if kind == "chain":
+        # A remote may know chains that we do not.
+        return _other({kind: said}, dict(_owners(kind, [own])), set(), 0) is None
     # Google's id of an operation is operations/7, and others write 007, or a hash in capitals.
     whole = str(said)
     last = whole.rpartition("/")[2]
@@ -166,8 +169,8 @@ def _is_same(kind: str, own: str, said: object) -> bool:
 
 
 def _refuse_contract(record: Place, chain: str, address: str) -> None:
-    """Refuse a record of another contract, or an answer of another chain; a search asks for no ``address``."""
-    if address and any(record.get(name) is False for name in ("found", "exists")):
+    """Refuse a record of another contract, or of one on another chain."""
+    if any(record.get(name) is False for name in ("found", "exists")):
         raise NotFound(f"The service has no contract {address} on {chain}.", status=404)
     asked = dict([*_owners("address", [address.lower()]), *_owners("chain", [chain])])
     chains = [chain]
@@ -175,8 +178,7 @@ def _refuse_contract(record: Place, chain: str, address: str) -> None:
     with suppress(ValidationError):
         known = chain_of(chain)
         chains += [known.name, str(known.id), *known.aliases]
-    # What is inside of a search's answer may be a hit.
-    if other := _other(record, asked, set(map(bare, chains)), 3 if address else 0):
+    if other := _other(record, asked, set(map(bare, chains)), 3):
         whose = address if other.startswith("0x") else f"chain {chain}"
         raise ProtocolError(f"The service was asked for {whose}, and answered for {other}.")
 

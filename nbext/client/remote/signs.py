@@ -196,7 +196,8 @@ class Signs(defaultdict[str, dict[str, Any]]):
         # A list of more values is data, unless it may be of more wallets.
         few, is_short = items[:5], len(items) <= 5 or any(map(is_address, items[:50]))
         is_plain = few != [] and all(isinstance(one, _PLAIN) for one in few)
-        if is_short and is_plain and plain not in NOT_ROWS | ECHOES and kind != "harmless":
+        is_plain &= plain not in NOT_ROWS | ECHOES and kind not in ("harmless", "chain")
+        if is_short and is_plain:
             self["unknown"][here] = few
 
     def headers(self, headers: Mapping[str, str]) -> None:

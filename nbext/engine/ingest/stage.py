@@ -168,9 +168,6 @@ class Stage:
             config={
                 **DUCKDB,
                 "memory_limit": f"{most // 10**6}MB",
-                # Blocks that are free are used again. Else the system clears new ones: of ten million transfers
-                # that took 24 s of processor time in place of 17.
-                "block_allocator_memory": f"{most // 10**6}MB",
                 "temp_directory": str(work / "spill"),
             },
         )

@@ -426,11 +426,11 @@ class Answers:
         # Copied at once: other threads change them, too.
         others = sets.copy()
         over = sum(size for size, _ in others.values()) - _KEPT
-        for key in others if over > 0 else ():
-            sets.pop(key, None)
-            over -= others[key][0]
+        for key, (size, _) in others.items():
             if over <= 0:
                 break
+            sets.pop(key, None)
+            over -= size
         return fetched
 
     def _listed(self, one: WalletList) -> pa.Table:

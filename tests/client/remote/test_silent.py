@@ -882,6 +882,33 @@ def test_a_poll_that_is_answered_for_another_segment_is_an_error(server, client,
         assert len(client.execute_segment({"a": 1})) == 10
 
 
+def test_a_segment_is_answered_for_the_chain_that_was_asked_for(server, client):
+    done = {"id": "seg-1", "status": "completed", "rows": FIRST}
+    asked = {"a": 1, "chain": "ethereum"}
+    begun = reply({"id": "seg-1", "status": "running"})
+    for said in ({"chain": "polygon"}, {"network": {"id": 137}}, {"chainId": "0x89"}):
+        answers = ({**done, **said}, {"data": {**done, **said}}, {**done, "meta": said})
+        for answer in map(reply, answers):
+            server.script("POST /v1/segment/execute", answer, begun)
+            server.script("GET /v1/segment/seg-1", answer)
+            for _ in range(2):
+                with pytest.raises(ProtocolError) as caught:
+                    client.execute_segment(asked)
+                assert "was asked for chain ethereum, and answered for " in str(caught.value)
+                assert "paths.id" not in str(caught.value)
+            # The service decides what a segment is of that names no chain.
+            server.script("POST /v1/segment/execute", answer)
+            assert len(client.execute_segment({"a": 1})) == 10
+    for same in (
+        {"chain": "Ethereum"},
+        {"network": {"id": 1, "name": "mainnet"}},
+        {"chain": "our own"},
+    ):
+        server.script("POST /v1/segment/execute", reply({**done, **same}))
+        found = client.execute_segment(asked)
+        assert (len(found), found.attrs["nbext"]["warnings"]) == (10, [])
+
+
 def test_a_search_is_answered_for_the_words_and_the_chain_that_were_asked_for(server, client):
     hits = [{"name": "Ape", "address": OTHER}]
     for said in (

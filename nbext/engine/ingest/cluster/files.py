@@ -98,11 +98,13 @@ def list_files(session: Any, paths: Iterable[str]) -> list[Listed]:
 
     found: dict[str, Listed] = {}
     for path in paths:
+        # With its scheme: a cluster's own file system may be another one.
+        url = path if URL.match(path) else f"file://{Path(path).expanduser().absolute()}"
         try:
             rows = (
                 session.read.format("binaryFile")
                 .option("recursiveFileLookup", "true")
-                .load(_url(path))
+                .load(url)
                 .selectExpr("path", "length", "unix_seconds(modificationTime)")
                 .collect()
             )
@@ -130,11 +132,6 @@ def check_unchanged(session: Any, paths: Iterable[str], files: Iterable[Listed])
                 f"{visible(file.url)}: the file changed while it was being read. Ingest it again.",
                 path=file.url,
             )
-
-
-def _url(path: str) -> str:
-    # With its scheme: a cluster's own file system may be another one.
-    return path if URL.match(path) else f"file://{Path(path).expanduser().absolute()}"
 
 
 def grouped(session: Any, files: Iterable[Listed], renamed: Mapping[str, str]) -> list[FileGroup]:
