@@ -246,7 +246,7 @@ def changes(
     """
     client = client_of(client, segment, does="compares times")
     asked = _timeless(segment, client, "changes")
-    if asked.known:
+    if asked.known.filters:
         # Of rows that are there, wallets and balances are compared, in no other order than that of their addresses.
         kept = {key: one for key, one in asked.filters.items() if key not in ("orderBy", "columns")}
         asked = replace(asked, filters=kept)

@@ -131,7 +131,7 @@ def _refuse_other(page: ForeignPage, asked: Mapping[str, str]) -> None:
     profile = page.profile
     for kind, own in asked.items() if "address" not in asked else ():
         is_same, fields = partial(_is_same, kind, own), dict(page.signs[kind])
-        if kind == "segment" and page.id is not None and profile.operation == kind:
+        if profile.operation == kind == "segment" and page.id is not None:
             # Beside the id of its run, say; where the settings have its path, that one.
             path = profile.paths.get("id")
             ids = {path: page.id} if path else page.named("ids") or {"id": page.id}

@@ -422,15 +422,14 @@ class Answers:
         # Measured once: of a table that takes as long as a small question. What is too large would drive out all else.
         if (size := fetched.nbytes) > _KEPT:
             return fetched
-        sets[key] = max(_SET, len(key) + size), fetched
+        sets[key] = size, fetched
         # Copied at once: other threads change them, too.
-        others = sets.copy()
-        over = sum(size for size, _ in others.values()) - _KEPT
-        for key, (size, _) in others.items():
-            if over <= 0:
-                break
-            sets.pop(key, None)
-            over -= size
+        sizes = {key: max(_SET, len(key) + size) for key, (size, _) in sets.copy().items()}
+        over = sum(sizes.values()) - _KEPT
+        for key, size in sizes.items():
+            if over > 0:
+                sets.pop(key, None)
+                over -= size
         return fetched
 
     def _listed(self, one: WalletList) -> pa.Table:
@@ -539,7 +538,7 @@ class Answers:
         is_kept = column.holders <= _READ_WHOLE
         if not near and column.holders <= _KEPT_WHOLE:
             is_kept |= repr(whole) in self._data.sets
-            self._data.sets.setdefault(repr(whole), (_SET, None))
+            self._data.sets.setdefault(repr(whole), (0, None))
         if is_kept:
             return placed(wallets, valued(self._kept(whole), column))
         parts = [

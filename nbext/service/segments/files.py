@@ -108,10 +108,9 @@ class StoredFiles:
                     if entry.name.endswith((".arrow", PART)) and entry.stat().st_mtime < age:
                         yield Path(entry.path)
 
-    def trust(self, name: str) -> int:
-        """Note that a file was just written: its bytes need no comparison before it changes. Return how many it has."""
-        self._intact[name] = version = _version(self.folder / name)
-        return version[0]
+    def trust(self, name: str) -> None:
+        """Note that a file was just written: its bytes need no comparison before it changes."""
+        self._intact[name] = _version(self.folder / name)
 
     def set_aside(self, name: str) -> None:
         """Move a damaged file out of the way, for the operator to look at."""

@@ -59,13 +59,13 @@ class ResultFolder(StoredFiles):
             with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, schema) as out:
                 for batch in batches:
                     out.write_batch(batch)
-            size = self.trust(name)
             # Beside the way to the disk: of 700,000 wallets each takes 25 ms.
             with ThreadPoolExecutor(1) as pool:
                 digest = pool.submit(sha256_of, path)
                 sync(path)
             sync(self.folder)
-            return ResultFile(name, size, digest.result())
+            self.trust(name)
+            return ResultFile(name, path.stat().st_size, digest.result())
         except BaseException:
             self.remove(name)
             raise
