@@ -37,7 +37,7 @@ class Segment:
     operator: str = "AND"
     limit: int = MAX_LIMIT
     client: Client = field(kw_only=True, repr=False, compare=False)
-    # What is known of its rows, where it is given by them or by its id.
+    # What is known of its rows, where it is given by them or by its id; of a request its limit.
     known: Provenance = field(default=Provenance(), repr=False, compare=False)
 
     @warned

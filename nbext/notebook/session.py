@@ -391,7 +391,7 @@ class Session:
 
     def before_cell(self, _: Any = None) -> None:
         """Wait for the libraries that are being imported, of which the cell may import a part."""
-        if self._warm_up is not None:
+        if self._warm_up:
             self._warm_up.imported.wait(_PATIENCE)
 
     def after_cell(self, _: Any) -> None:

@@ -149,7 +149,7 @@ def _refuse_other(page: ForeignPage, asked: Mapping[str, str]) -> None:
 
 
 def _is_same(kind: str, own: str, said: object) -> bool:
-    """Say whether an answer is of the segment, or of the term, that was asked for, as a field of it says."""
+    """Say whether an answer is of the segment, the chain or the term that was asked for, as a field of it says."""
     if kind == "term":
         # It may be a query that has the words, or a name that begins with them; a number is no echo.
         echo = unquote(said).lower() if isinstance(said, str) else own.lower()

@@ -143,7 +143,7 @@ class Signs(defaultdict[str, dict[str, Any]]):
             if value is None or (isinstance(value, str) and value.lower() in ("", "null", "none")):
                 # A next that is null says that there is none.
                 self["ended"] |= {here: None} if about and leads else {}
-            elif isinstance(value, list):
+            elif isinstance(value, list) and _kind(plain) != "chain":
                 self._list(here, plain, value, about)
             elif not self._take(
                 _kind_at(holder, plain, value, beside), here, name, value, about
@@ -196,8 +196,7 @@ class Signs(defaultdict[str, dict[str, Any]]):
         # A list of more values is data, unless it may be of more wallets.
         few, is_short = items[:5], len(items) <= 5 or any(map(is_address, items[:50]))
         is_plain = few != [] and all(isinstance(one, _PLAIN) for one in few)
-        is_plain &= plain not in NOT_ROWS | ECHOES and kind not in ("harmless", "chain")
-        if is_short and is_plain:
+        if is_short and is_plain and plain not in NOT_ROWS | ECHOES and kind != "harmless":
             self["unknown"][here] = few
 
     def headers(self, headers: Mapping[str, str]) -> None:

@@ -886,7 +886,13 @@ def test_a_segment_is_answered_for_the_chain_that_was_asked_for(server, client):
     done = {"id": "seg-1", "status": "completed", "rows": FIRST}
     asked = {"a": 1, "chain": "ethereum"}
     begun = reply({"id": "seg-1", "status": "running"})
-    for said in ({"chain": "polygon"}, {"network": {"id": 137}}, {"chainId": "0x89"}):
+    others = (
+        {"chain": "polygon"},
+        {"network": {"id": 137}},
+        {"chainId": "0x89"},
+        {"chains": ["polygon", "base"]},
+    )
+    for said in others:
         answers = ({**done, **said}, {"data": {**done, **said}}, {**done, "meta": said})
         for answer in map(reply, answers):
             server.script("POST /v1/segment/execute", answer, begun)
@@ -902,6 +908,7 @@ def test_a_segment_is_answered_for_the_chain_that_was_asked_for(server, client):
     for same in (
         {"chain": "Ethereum"},
         {"network": {"id": 1, "name": "mainnet"}},
+        {"chains": ["base", "ethereum"]},
         {"chain": "our own"},
     ):
         server.script("POST /v1/segment/execute", reply({**done, **same}))
@@ -918,6 +925,9 @@ def test_a_search_is_answered_for_the_words_and_the_chain_that_were_asked_for(se
         {"query": "grapefruit, bored"},
         {"chain": "polygon"},
         {"network": {"id": 137}},
+        {"chains": ["polygon", "base"]},
+        {"chainIdentifier": "matic"},
+        {"asset_platform_id": "polygon-pos"},
     ):
         for rows in (hits, []):
             server.script("*", reply({"results": rows, **said}))
