@@ -142,9 +142,10 @@ class Container:
     async def wait_for(self, work: Callable[..., Result], *values: Any) -> Result:
         """Do what waits for the engine or the disk, in one of 40 threads that are only for that.
 
-        All else is quick, and runs in FastAPI's own threads, which the application narrows to two. With 40 for all,
+        All else is quick, and runs in FastAPI's own threads, which the application narrows to three. With 40 for all,
         p99 of 64 connections was 1,300 to 2,100 ms instead of 340 to 460, and 1,500 ms with look-ups among those that
-        wait (paired runs of 10,000 requests): they queue behind writers, whose commits take turns.
+        wait (paired runs of 10,000 requests): they queue behind writers, whose commits take turns. With two, all who
+        read waited for those; with four and more, new segments for all who read.
         """
         return await to_thread.run_sync(work, *values, limiter=self._waiting)
 

@@ -57,7 +57,7 @@ class Limits:
     # Threads for requests that wait for the engine or the disk, and for those that only read what is there. See
     # `Container.wait_for` for what these two numbers were measured to do.
     waiting: int = 40
-    reading: int = 2
+    reading: int = 3
     # Segments that wait. At 30 s each, two at once, the last waits for an hour: a longer queue would help nobody.
     queue: int = 256
     # Queued and running: half of the queue, so that one key's loop cannot fill it for all others.

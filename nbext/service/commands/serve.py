@@ -46,8 +46,6 @@ KEY_FILE = "owner.key"
 # Shorter ones can be guessed: 16 letters and digits at random are 95 bits.
 _SHORTEST_KEY = 16
 _ENDS = (signal.SIGTERM, signal.SIGINT)
-# How long a process is waited with that is started in place of one that has ended.
-_AGAIN_SECONDS = 0.5
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -174,15 +172,15 @@ def _serve(
     # pyarrow loads it with its first column: beside a service's first 64 segments, these took 4.1 s, not 2.4 (medians
     # of four paired runs on a busy machine).
     importlib.import_module("pandas")
+    # A thread that comes back from the engine, the registry or Arrow waits so long for Python, and a new segment comes
+    # back a hundred times: with 5 ms, as Python has it, 64 callers' new segments waited 2 to 4 s in the queue.
+    sys.setswitchinterval(0.0002)
     engine = with_options(
         Settings()["engine"] if args.engine is None else args.engine, args.spark_conf
     )
     place = commands.service_place(args)
     data = Newest(place.data, engine)
-    limits = Limits(
-        query_seconds=args.query_seconds or data.query_seconds,
-        workers=args.workers,
-    )
+    limits = Limits(query_seconds=args.query_seconds or data.query_seconds, workers=args.workers)
     log = Log(sys.stderr)
     log.of_the_process()
     # Names that callers may use without --allow-host; any other name is refused, which stops DNS rebinding.
@@ -253,7 +251,7 @@ def _serve_together(
                         "process ended", process=child.pid, exitcode=child.exitcode
                     )
                     # One that cannot start would otherwise be started for ever, as fast as the machine can.
-                    time.sleep(_AGAIN_SECONDS)
+                    time.sleep(0.5)
                     children[place] = start(place)
     except KeyboardInterrupt:
         return 0
