@@ -487,7 +487,7 @@ class SegmentRun:
             truncated=bool(said.get("truncated", matched is not None and matched > rows)),
             columns=said.get("columns") or frames.described_columns(table),
             seconds=round(time.monotonic() - self.deadline.began, 3),
-            cached=bool(said.get("cached", False)),
+            cached=bool(said.get("cached")),
             warnings=list(dict.fromkeys(warnings)),
             since=said.get("since"),
             fingerprint=said.get("fingerprint"),

@@ -150,7 +150,15 @@ def units_text(raw: Decimal | int | str, decimals: int) -> str:
     >>> units_text(1234500000, 6)
     '1,234.5'
     """
-    text = f"{in_units(raw, decimals):,f}"
+    return without_last_zeros(f"{in_units(raw, decimals):,f}")
+
+
+def without_last_zeros(text: str) -> str:
+    """Return a number's text without the zeros that end its fraction.
+
+    >>> without_last_zeros("1.500"), without_last_zeros("2.000"), without_last_zeros("100")
+    ('1.5', '2', '100')
+    """
     return text.rstrip("0").rstrip(".") if "." in text else text
 
 

@@ -26,7 +26,7 @@ def visible(value: object, limit: int | None = MAX_SHOWN) -> str:
     >>> visible("USD\u202ec\x1b[31m")
     'USD\\u202ec\\x1b[31m'
     """
-    text = value if isinstance(value, str) else str(value)
+    text = str(value)
     if limit is None or len(text) <= limit:
         return _escaped(text)
     return f"{_escaped(text[:limit])}… ({len(text):,} characters)"
@@ -38,7 +38,7 @@ def quoted(value: object, limit: int = 80) -> str:
     >>> quoted("US\u200bDC")
     "'US\\u200bDC'"
     """
-    text = value if isinstance(value, str) else str(value)
+    text = str(value)
     quote = _escaped(repr(text[:limit]))
     return quote if len(text) <= limit else f"{quote}… ({len(text):,} characters)"
 

@@ -520,8 +520,8 @@ class SegmentRows(TypedDict):
     page: Page
 
 
-class TokenAnswer(TypedDict):
-    """The metadata of an ERC20 token; ``warnings`` say what of it may be incomplete, or is inferred."""
+class _ContractAnswer(TypedDict):
+    """Which contract it is."""
 
     chain: str
     chainId: int
@@ -529,6 +529,11 @@ class TokenAnswer(TypedDict):
     checksumAddress: str
     name: str | None
     symbol: str | None
+
+
+class TokenAnswer(_ContractAnswer):
+    """The metadata of an ERC20 token; ``warnings`` say what of it may be incomplete, or is inferred."""
+
     decimals: int | None
     totalSupply: Uint256 | None
     logo: str | None
@@ -541,15 +546,9 @@ class TokenAnswer(TypedDict):
     warnings: list[str]
 
 
-class CollectionAnswer(TypedDict):
+class CollectionAnswer(_ContractAnswer):
     """The metadata of an NFT collection; ``warnings`` as of a token."""
 
-    chain: str
-    chainId: int
-    address: str
-    checksumAddress: str
-    name: str | None
-    symbol: str | None
     tokenType: str | None
     totalSupply: Uint256 | None
     ownerCount: int | None

@@ -12,6 +12,7 @@ from decimal import ROUND_HALF_UP, Context, Decimal
 from numbers import Integral, Real
 from typing import Any
 
+from nbext.core.uint256 import without_last_zeros
 from nbext.core.untrusted_text import visible
 
 # Halves go up, in the digits that a float is written with, as JavaScript rounds; Python's formats round to the even.
@@ -40,7 +41,7 @@ def six_digits(value: float) -> str:
         return _exponential(exact)
     if size >= 1e6:
         return f"{exact.to_integral_value(ROUND_HALF_UP):,f}"
-    return _without_zeros(f"{_SIX.plus(exact):,f}")
+    return without_last_zeros(f"{_SIX.plus(exact):,f}")
 
 
 def share_text(value: float) -> str:
@@ -52,7 +53,7 @@ def share_text(value: float) -> str:
     percent = Decimal(str(value)) * 100
     if not percent.is_finite():
         return str(value)
-    return f"{_without_zeros(f'{_FOUR.plus(percent):,f}')}%"
+    return f"{without_last_zeros(f'{_FOUR.plus(percent):,f}')}%"
 
 
 def short_text(value: float) -> str:
@@ -109,8 +110,4 @@ def rows_in_words(rows: int) -> str:
 
 def _exponential(exact: Decimal) -> str:
     mantissa, _, power = f"{_SIX.plus(exact):.5e}".partition("e")
-    return f"{_without_zeros(mantissa)}e{power}"
-
-
-def _without_zeros(text: str) -> str:
-    return text.rstrip("0").rstrip(".") if "." in text else text
+    return f"{without_last_zeros(mantissa)}e{power}"

@@ -331,7 +331,7 @@ class LiveChart(Form):
 
     def text(self) -> str:
         """Return the chart's text."""
-        return str(self.chart.text)
+        return self.chart.text
 
     def _snapshot_bundle(self) -> tuple[dict[str, Any], dict[str, Any]]:
         return self.chart._repr_mimebundle_()
