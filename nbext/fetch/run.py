@@ -135,10 +135,10 @@ def fetch(
             failed = QueryCancelled(f"The fetch was interrupted. {work.kept()}")
         except Refusal as refusal:
             failed = error_of(refusal)
-        except NodeError as error:
-            failed = error
-        except (NbextError, OSError):
+        except (ValidationError, OSError):
             raise
+        except NbextError as error:
+            failed = error
         except Exception as error:  # noqa: BLE001  whatever it is: its frames hold the URL, and what was read counts
             failed = NodeError(
                 f"The fetch ended by an error that was not expected ({type(error).__name__}). What was under way is "
@@ -146,10 +146,11 @@ def fetch(
             )
         finally:
             node.close()
-    if failed is not None:
-        # What a node says may repeat its URL, whichever answer it is in.
-        failed.args = tuple(map(node.redact, failed.args))
-        raise failed
+        if failed is not None:
+            work.say_left()
+            # What a node says may repeat its URL, whichever answer it is in.
+            failed.args = tuple(map(node.redact, failed.args))
+            raise failed
 
 
 def _end_in_time(ending: threading.Event, node: Node) -> None:
@@ -200,7 +201,8 @@ def _check_same(node: Node, number: int, tries: int) -> None:
 class _Fetch:
     """One run of `fetch`; ``standards`` are those of contracts that the package knows.
 
-    ``differing`` are those that said of holders other balances than the data had.
+    ``differing`` are those that said of holders other balances than the data had. ``last`` is the block to read to,
+    once that is known.
     """
 
     node: Node
@@ -212,6 +214,7 @@ class _Fetch:
     output: Output
     ending: threading.Event
     ingested: bool = False
+    last: int | None = None
     firsts: dict[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -242,12 +245,11 @@ class _Fetch:
                     "The next fetch asks again."
                 )
         is_checked = is_again = False
-        # Where it is not found again, blocks up to the one before are not covered.
-        last = None
         while True:
             try:
                 with on_disk(self.coverage.folder):
-                    last = self._last()
+                    # Where it is not found again, blocks up to the one before are not covered.
+                    self.last = last = self._last()
                     self.firsts = self.firsts or {
                         each: self._first(each, last) for each in self.topics
                     }
@@ -257,8 +259,7 @@ class _Fetch:
                         is_checked = True
             except QueryCancelled:
                 if not self.request.follow:
-                    before = f" before block {last:,}" if last and self._left(last) else ""
-                    raise QueryCancelled(f"The fetch was stopped{before}. {self.kept()}") from None
+                    raise QueryCancelled(f"The fetch was stopped. {self.kept()}") from None
             except (NodeError, Refusal, StorageError) as why:
                 is_left_out = getattr(why, "meaning", "") == "LEFT_OUT"
                 if is_left_out and not is_again:
@@ -267,8 +268,6 @@ class _Fetch:
                     continue
                 # Of a node that left logs out all blocks are read anew each time.
                 if is_left_out or not self.request.follow:
-                    if last and (left := self._left(last)):
-                        self.output.say(f"Not covered: blocks {left}.")
                     raise
                 # A node that is away for a while, or an ingest beside it, is no reason to end: this is a service.
                 error = error_of(why) if isinstance(why, Refusal) else why
@@ -278,6 +277,11 @@ class _Fetch:
             if self.ending.wait(self.request.every):
                 break
         self.output.say(f"The fetch was stopped. {self.kept()}")
+
+    def say_left(self) -> None:
+        """Name the blocks that are not covered, where the last one to read is known."""
+        if self.last and (left := self._left(self.last)):
+            self.output.say(f"Not covered: blocks {left}.")
 
     def _left(self, last: int) -> str:
         """Return the ranges of blocks that are not covered yet, of any contract, in words; nothing where all are."""

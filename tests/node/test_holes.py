@@ -24,7 +24,7 @@ from nbext.core.addresses import checksummed
 from nbext.core.locks import exclusive
 from nbext.engine import storage
 from nbext.engine.open import open_dataset
-from nbext.errors import NbextError, NodeError, QueryCancelled
+from nbext.errors import IngestError, NbextError, NodeError, QueryCancelled
 from nbext.fetch import Output, Request
 from nbext.fetch.run import fetch
 from nbext.node import ranges
@@ -646,6 +646,28 @@ def test_a_row_that_ingest_refuses_leaves_its_range_uncovered(tmp_path, monkeypa
         # Not that its files are no longer in the data: they never were.
         assert said(server, tmp_path, check=0)[0].endswith(": blocks 1 to 90.")
         assert is_chains(tmp_path, server, CHAIN)
+
+
+def interrupt():
+    signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
+    time.sleep(1)
+
+
+@pytest.mark.parametrize("stops", [IngestError("no room"), ZeroDivisionError(), None], ids=repr)
+def test_whatever_ends_a_fetch_the_blocks_that_are_not_covered_are_named(
+    tmp_path, monkeypatch, stops
+):
+    """Also what no rule of ours expected: it must not look as if nothing were missing."""
+    lines = []
+
+    def stopped(*_, **__):
+        raise stops or interrupt() or OSError
+
+    monkeypatch.setattr("nbext.node.reader.read_range", stopped)
+    request = Request((COIN,), to_block="latest", check=0)
+    with FaultNode(CHAIN) as server, pytest.raises(NbextError):
+        fetch([Secret(server.url)], request, tmp_path, Output(lines.append))
+    assert lines[-1] == "Not covered: blocks 1 to 90."
 
 
 def test_a_contract_that_was_destroyed_is_read_from_a_block_that_is_named(tmp_path):
