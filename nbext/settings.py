@@ -166,9 +166,7 @@ SETTINGS = (
         "Folder of the embedded service's data. Without one, the user's data folder.",
     ),
     Setting(
-        "engine",
-        "duckdb://",
-        "Engine of the embedded service: duckdb://, spark://HOST:PORT, ...",
+        "engine", "duckdb://", "Engine of the embedded service: duckdb://, spark://HOST:PORT, ..."
     ),
     Setting(
         "chain",
@@ -182,11 +180,7 @@ SETTINGS = (
         is_time=True,
     ),
     Setting(
-        "limit",
-        DEFAULT_LIMIT,
-        "Rows that a segment returns when no limit is given.",
-        1,
-        MAX_LIMIT,
+        "limit", DEFAULT_LIMIT, "Rows that a segment returns when no limit is given.", 1, MAX_LIMIT
     ),
     Setting("connect_timeout", 5.0, "Seconds to wait for a connection to the service.", 0.01, 600),
     Setting("read_timeout", 30.0, "Seconds to wait for the next piece of an answer.", 0.01, 3600),
@@ -209,19 +203,12 @@ SETTINGS = (
     ),
     Setting("insecure", False, "Allow sending the key over http:// to another machine."),
     Setting("ca_bundle", None, "File of CA certificates to trust instead of the system's."),
-    Setting(
-        "frame",
-        "pandas",
-        "Library of the tables that calls return.",
-        choices=tuple(FRAMES),
-    ),
+    Setting("frame", "pandas", "Library of the tables that calls return.", choices=tuple(FRAMES)),
     Setting("progress", True, "Show a progress bar when a call takes longer than half a second."),
     Setting("warm_up", True, "Prepare the first call in the background after %load_ext."),
     Setting("images", False, "Show collection images in forms (https only)."),
     Setting(
-        "remote",
-        {},
-        "How to read a remote service's answers: a profile's name, or paths.rows, ...",
+        "remote", {}, "How to read a remote service's answers: a profile's name, or paths.rows, ..."
     ),
 )
 BY_NAME = {setting.name: setting for setting in SETTINGS}

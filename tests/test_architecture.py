@@ -51,15 +51,7 @@ FOREIGN = {
     "language": {"IPython", "ipywidgets", "requests", "fastapi", "duckdb", "pyspark", "pandas"},
     "engine": {"IPython", "ipywidgets", "requests", "fastapi", "starlette", "uvicorn"},
     "node": {"IPython", "ipywidgets", "fastapi", "starlette", "duckdb", "pandas"},
-    "core": {
-        "IPython",
-        "ipywidgets",
-        "requests",
-        "fastapi",
-        "duckdb",
-        "pandas",
-        "numpy",
-    },
+    "core": {"IPython", "ipywidgets", "requests", "fastapi", "duckdb", "pandas", "numpy"},
     "errors": {"IPython", "ipywidgets", "requests", "fastapi", "duckdb", "pandas"},
     "settings": {"IPython", "ipywidgets", "requests", "fastapi", "duckdb", "pandas"},
 }

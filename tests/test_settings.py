@@ -8,14 +8,7 @@ import pytest
 
 import nbext
 from nbext.errors import ConfigError
-from nbext.settings import (
-    NOTEBOOKS,
-    SETTINGS,
-    Secret,
-    Settings,
-    current,
-    default_data_dir,
-)
+from nbext.settings import NOTEBOOKS, SETTINGS, Secret, Settings, current, default_data_dir
 
 
 @pytest.fixture

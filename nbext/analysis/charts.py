@@ -262,10 +262,7 @@ def _room(most: float) -> dict[str, Any]:
     """Return the scale of numbers from 0, with room for the largest to be written, and the marks of its axis."""
     # No more marks than whole numbers: rounded, those of a short axis would be 0, 0, 1, 2, 2.
     marks = max(1, min(5, int(most)))
-    return {
-        "scale": {"domainMax": 1.3 * (most or 1)},
-        "axis": _look("axis") | {"tickCount": marks},
-    }
+    return {"scale": {"domainMax": 1.3 * (most or 1)}, "axis": _look("axis") | {"tickCount": marks}}
 
 
 def heatmap(
@@ -325,10 +322,7 @@ def heatmap(
 
 
 def upset(
-    names: Sequence[str],
-    sizes: Sequence[int],
-    only: Mapping[int, int],
-    about: Provenance,
+    names: Sequence[str], sizes: Sequence[int], only: Mapping[int, int], about: Provenance
 ) -> Chart:
     """Draw the largest groups of wallets that are in exactly some segments: bars, and dots that say which segments.
 
@@ -484,10 +478,7 @@ def line(table: pd.DataFrame, subject: str, about: Provenance) -> Chart:
     for amount_of, text in shown.items():
         panel = _look("line")
         panel["height"] = 90 if panels else 150
-        panel["encoding"]["y"] |= {
-            "field": amount_of,
-            **_room(max(row[amount_of] for row in rows)),
-        }
+        panel["encoding"]["y"] |= {"field": amount_of, **_room(max(row[amount_of] for row in rows))}
         panel["layer"][-1]["encoding"]["text"] = {"field": text}
         # Two layers of one name would be one mark.
         panel["layer"][-2]["name"] += f"_{len(panels)}" * bool(panels)

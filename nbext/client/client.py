@@ -501,10 +501,7 @@ class Client:
 
     @public
     def segment_changes(
-        self,
-        filters: Filters,
-        operator: str = "AND",
-        since: str | int | date = "30d",
+        self, filters: Filters, operator: str = "AND", since: str | int | date = "30d"
     ) -> pd.DataFrame:
         """Return the wallets that match a segment now or did at a time, from our own service.
 

@@ -46,9 +46,7 @@ Types = Mapping[str, str]
 
 
 def frame(
-    records: Sequence[Record],
-    types: Types | None = None,
-    configured: Types | None = None,
+    records: Sequence[Record], types: Types | None = None, configured: Types | None = None
 ) -> pd.DataFrame:
     """Return records as a table: the columns of ``types`` first, then others in order of appearance.
 

@@ -123,10 +123,7 @@ def metadata(
             reasons[_NAMED:] = [f"and {len(reasons) - _NAMED:,} more; see the column error"]
         warnings.insert(0, f"{len(failed):,} of {len(names):,} rows failed: {' | '.join(reasons)}")
     return Provenance(
-        operation=operation,
-        service=service.transport.origin.url,
-        chain=chain,
-        warnings=warnings,
+        operation=operation, service=service.transport.origin.url, chain=chain, warnings=warnings
     ).attach(table)
 
 

@@ -16,14 +16,7 @@ from typing import IO, TYPE_CHECKING, Any, Literal
 from urllib.parse import quote
 
 from nbext.client import frames
-from nbext.client.decode import (
-    Reading,
-    State,
-    Want,
-    arrow_batches,
-    check_count,
-    refuse_other_kinds,
-)
+from nbext.client.decode import Reading, State, Want, arrow_batches, check_count, refuse_other_kinds
 from nbext.client.service import Service
 from nbext.client.writer import Target, copy, named_file
 from nbext.core import wire as op
@@ -124,11 +117,7 @@ class SegmentRun:
         self._asked: Call
 
     def execute(
-        self,
-        body: Mapping[str, Any],
-        to: Target | None = None,
-        *,
-        target: str = op.EXECUTE,
+        self, body: Mapping[str, Any], to: Target | None = None, *, target: str = op.EXECUTE
     ) -> pd.DataFrame:
         """Run the query; return its rows, with where they come from in ``attrs["nbext"]``, or write them to a file."""
         reading = self.begin(target, body)
@@ -434,10 +423,7 @@ class SegmentRun:
             self._report("fetching", done, total)
 
     def _report(
-        self,
-        phase: Literal["running", "fetching"],
-        done: int = 0,
-        total: int | None = None,
+        self, phase: Literal["running", "fetching"], done: int = 0, total: int | None = None
     ) -> None:
         if self._progress:
             seconds = time.monotonic() - self.deadline.began

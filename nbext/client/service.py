@@ -21,15 +21,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 import pyarrow as pa
 
 from nbext.client import frames
-from nbext.client.decode import (
-    HINT,
-    Reading,
-    State,
-    Want,
-    check_count,
-    json_object,
-    of_ours,
-)
+from nbext.client.decode import HINT, Reading, State, Want, check_count, json_object, of_ours
 from nbext.core import wire as op
 from nbext.core.provenance import warned
 from nbext.errors import (

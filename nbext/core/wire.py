@@ -232,8 +232,7 @@ class HoldingsRequest(TypedDict):
         Annotated[
             str | int,
             _of_the_language(
-                "chain",
-                description="The chain of the holdings; without it all chains of the data.",
+                "chain", description="The chain of the holdings; without it all chains of the data."
             ),
         ]
     ]

@@ -95,12 +95,7 @@ def add_arguments(parser: argparse.ArgumentParser, *, on_a_terminal: bool = True
         help="then read each new block, and replace those that a reorganisation orphans, until SIGTERM "
         "or Ctrl-C",
     )
-    option(
-        "--confirmations",
-        _whole,
-        metavar="N",
-        help="read to N blocks before the latest one",
-    )
+    option("--confirmations", _whole, metavar="N", help="read to N blocks before the latest one")
     option(
         "--every",
         _above_zero,

@@ -32,24 +32,10 @@ from nbext.errors import (
 )
 from nbext.fetch import Output, Request
 from nbext.fetch.balances import Balances
-from nbext.node.contracts import (
-    DEPOSIT,
-    TRANSFERS,
-    WITHDRAWAL,
-    deployment,
-    head_of,
-    read_metadata,
-)
+from nbext.node.contracts import DEPOSIT, TRANSFERS, WITHDRAWAL, deployment, head_of, read_metadata
 from nbext.node.coverage import Coverage, blocks_of, on_disk, open_coverage, union
 from nbext.node.reader import RangeReader
-from nbext.node.rpc import (
-    FIRST_BATCH,
-    LAST_BLOCK,
-    InconsistentAnswer,
-    Node,
-    Refusal,
-    error_of,
-)
+from nbext.node.rpc import FIRST_BATCH, LAST_BLOCK, InconsistentAnswer, Node, Refusal, error_of
 from nbext.settings import Secret
 
 # Times that a node is asked for its latest block where it is behind what another one had, or has another one.
@@ -337,9 +323,7 @@ class _Fetch:
         )
         if last > latest:
             raise ValidationError.of(
-                "to_block",
-                "range",
-                f"--to-block {last:,} is after the chain's last, {latest:,}.",
+                "to_block", "range", f"--to-block {last:,} is after the chain's last, {latest:,}."
             )
         _check_same(self.node, last, _TRIES)
         return last

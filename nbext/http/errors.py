@@ -205,11 +205,7 @@ _OF_LIBRARY: Sequence[tuple[Any, type[TransportError | ConfigError], str]] = (
         ConnectionFailed,
         "{0} refused the connection. Is {1} running there?",
     ),
-    (
-        (u.ConnectTimeoutError,),
-        ConnectionFailed,
-        "{0} could not be reached in time.",
-    ),
+    ((u.ConnectTimeoutError,), ConnectionFailed, "{0} could not be reached in time."),
     (
         (u.ReadTimeoutError, TimeoutError),
         DeadlineExceeded,

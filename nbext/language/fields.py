@@ -561,10 +561,7 @@ def _array(one: Mapping[str, Any], least: int = 1) -> Callable[[Field], dict[str
 _ADDRESS_SCHEMA = {"type": "string", "pattern": "^0[xX][0-9a-fA-F]{40}$"}
 _SAVED_SCHEMA = {"type": "string", "pattern": f"^{SAVED_PATTERN}$"}
 _AMOUNT_SCHEMA = {
-    "anyOf": [
-        {"type": "string", "pattern": f"^{_AMOUNT}$"},
-        {"type": "number", "minimum": 0},
-    ]
+    "anyOf": [{"type": "string", "pattern": f"^{_AMOUNT}$"}, {"type": "number", "minimum": 0}]
 }
 _COUNT_SCHEMA = {"type": "integer", "minimum": 0}
 _MIN_MAX = ("min", "max")
@@ -642,8 +639,6 @@ FIELD_TYPES: dict[str, FieldType] = {
         'Write addresses under "in"; POST /lists answers with ids.',
     ),
     "segment": _text(
-        SEGMENT_ID_PATTERN,
-        "a segment id",
-        "Ids have 1 to 128 letters, digits, - and _.",
+        SEGMENT_ID_PATTERN, "a segment id", "Ids have 1 to 128 letters, digits, - and _."
     ),
 }

@@ -276,12 +276,7 @@ def funnel_steps(plan: Plan, count: Count) -> list[FunnelCondition]:
         questions, [*([place] for place in places), *(range(place + 1) for place in places)]
     )
     return [
-        {
-            "words": node.words(),
-            "filters": _member(node),
-            "alone": alone,
-            "remaining": remaining,
-        }
+        {"words": node.words(), "filters": _member(node), "alone": alone, "remaining": remaining}
         for node, alone, remaining in zip(nodes, counts, counts[len(nodes) :], strict=False)
     ]
 

@@ -31,13 +31,7 @@ from nbext.language.describe import (
     unknown_contract,
 )
 from nbext.language.fields import Bounds, Time, TimeRange, time_hint
-from nbext.language.model import (
-    Parsed,
-    ParsedCondition,
-    ParsedGroup,
-    ParsedQuery,
-    SegmentNode,
-)
+from nbext.language.model import Parsed, ParsedCondition, ParsedGroup, ParsedQuery, SegmentNode
 
 if TYPE_CHECKING:
     from nbext.core.wire import AsOf

@@ -17,13 +17,7 @@ from nbext.language.conditions import CONDITIONS, FILE_TYPE, GROUP, OPERATOR, SC
 from nbext.language.conditions.condition import Condition
 from nbext.language.describe import ErrorReport
 from nbext.language.fields import MAX_CONDITIONS, MAX_DEPTH, is_saved, read_field
-from nbext.language.model import (
-    Parsed,
-    ParsedCondition,
-    ParsedGroup,
-    ParsedQuery,
-    QueryScope,
-)
+from nbext.language.model import Parsed, ParsedCondition, ParsedGroup, ParsedQuery, QueryScope
 
 By = Literal["all", "any"]
 MAP_KEYS = (*CONDITIONS, *GROUP)

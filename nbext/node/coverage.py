@@ -70,13 +70,7 @@ _PART = _schema(
     "standard",
 )
 _TOKENS = _schema(
-    "address",
-    "symbol",
-    "name",
-    "decimals",
-    "total_supply",
-    "standard",
-    "deployed_block_number",
+    "address", "symbol", "name", "decimals", "total_supply", "standard", "deployed_block_number"
 )
 _SAID = [name for name in _TOKENS.names if name != "total_supply"]
 
@@ -255,11 +249,7 @@ class Coverage:
         return found
 
     def stored(
-        self,
-        contract: str,
-        columns: Iterable[str],
-        among: Iterable[Any],
-        standard: str = "ERC721",
+        self, contract: str, columns: Iterable[str], among: Iterable[Any], standard: str = "ERC721"
     ) -> Iterator[dict[str, Any]]:
         """Yield the stored rows that have one of some values in a column, each once; none that was orphaned since.
 

@@ -108,11 +108,7 @@ _FIELDS: dict[str, tuple[str, str | int]] = {
 # What some nodes do not say.
 _ABSENT = {"transactionIndex": 0, "blockTimestamp": None}
 _LOG = pa.struct(
-    {
-        **dict.fromkeys(_FIELDS, pa.string()),
-        "topics": pa.list_(pa.string()),
-        "removed": pa.bool_(),
-    }
+    {**dict.fromkeys(_FIELDS, pa.string()), "topics": pa.list_(pa.string()), "removed": pa.bool_()}
 )
 
 

@@ -64,13 +64,7 @@ _ELSEWHERE = {Meaning.DENIED, Meaning.PRUNED, Meaning.UNKNOWN_METHOD, Meaning.UN
 # What further calls would be answered, too.
 _FINAL = {Meaning.DENIED, Meaning.UNTRUSTED, Meaning.TIMEOUT}
 # What a shorter batch may be answered.
-_FEWER = {
-    Meaning.BATCH,
-    Meaning.LESS,
-    Meaning.OTHER,
-    Meaning.REVERTED,
-    Meaning.UNKNOWN_METHOD,
-}
+_FEWER = {Meaning.BATCH, Meaning.LESS, Meaning.OTHER, Meaning.REVERTED, Meaning.UNKNOWN_METHOD}
 # What a reader can do about a refusal.
 _ADVICE = {
     Meaning.AWAY: "Check the URL's host and port, whether it is http or https, that the node runs, and the network.",

@@ -92,10 +92,7 @@ def write_files(
     files = {
         MANIFEST: [json.dumps(manifest, indent=2, default=str)],
         CLAIMS: [claims.csv()],
-        "left_out.csv": [
-            "address,reason\n",
-            *(f"{who},{why}\n" for who, why in left_out.items()),
-        ],
+        "left_out.csv": ["address,reason\n", *(f"{who},{why}\n" for who, why in left_out.items())],
         "tree.json": _standard_json(claims),
         "indexed.json": _indexed_json(claims),
     }

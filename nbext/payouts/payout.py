@@ -415,9 +415,7 @@ def _table(claims: Claims, folder: Path, manifest: Mapping[str, Any]) -> pd.Data
         table["amount"] = [amount / 10 ** token["decimals"] for amount in amounts]
     table["amount_raw"] = frames.typed_column(amounts, "uint256")
     return Provenance(
-        operation="payout",
-        warnings=manifest["notes"],
-        payout={"folder": str(folder), **manifest},
+        operation="payout", warnings=manifest["notes"], payout={"folder": str(folder), **manifest}
     ).attach(table)
 
 

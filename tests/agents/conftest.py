@@ -90,10 +90,6 @@ def agent(tmp_path_factory, elsewhere):
         (place / name).mkdir()
     proxies = dict.fromkeys(("http_proxy", "https_proxy", "all_proxy"), elsewhere.url)
     with living(
-        place / "data",
-        place / "files",
-        HOME=str(place / "home"),
-        no_proxy="127.0.0.1",
-        **proxies,
+        place / "data", place / "files", HOME=str(place / "home"), no_proxy="127.0.0.1", **proxies
     ) as agent:
         yield agent

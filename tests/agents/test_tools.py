@@ -220,19 +220,12 @@ ERRORS = [
     (
         "run",
         {"filters": "all", "limit": 5000, "operatr": "OR"},
-        [
-            ("/operatr", "OR", "operator"),
-            ("/filters", "all", None),
-            ("/limit", 5000, None),
-        ],
+        [("/operatr", "OR", "operator"), ("/filters", "all", None), ("/limit", 5000, None)],
     ),
     (
         "count",
         {"filters": {"token": {"token": "UNI", "balance": {"min": 0.5, "max": 1e30}}}},
-        [
-            ("/filters/token/balance/min", 0.5, None),
-            ("/filters/token/balance/max", 1e30, None),
-        ],
+        [("/filters/token/balance/min", 0.5, None), ("/filters/token/balance/max", 1e30, None)],
     ),
     ("count", {"filters": {}, "operator": "XOR"}, [("/operator", "XOR", None)]),
     ("describe", {"condition": "tokn"}, [("/condition", "tokn", "token")]),
@@ -249,11 +242,7 @@ ERRORS = [
         {"segments": [{"filters": UNI}, {"filters": {"nft": {"nft": "BAYCC"}}}]},
         [("/segments/1/filters/nft/nft", "BAYCC", "BAYC")],
     ),
-    (
-        "changes",
-        {"filters": UNI, "since": "the flood"},
-        [("/since", "the flood", None)],
-    ),
+    ("changes", {"filters": UNI, "since": "the flood"}, [("/since", "the flood", None)]),
     (
         "changes",
         {"filters": {**UNI, "asOf": "30d"}, "since": "30d"},

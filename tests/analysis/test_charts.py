@@ -314,12 +314,7 @@ def test_the_shades_of_cohorts_are_those_of_their_values_and_what_has_not_come_i
     )
     chart = charts.heatmap(table, "Title", "UNI", Provenance(), form="{:.0%}", square=False)
     scale = chart.spec["vconcat"][0]["vconcat"][0]["layer"][0]["encoding"]["color"]["scale"]
-    assert scale == {
-        "type": "linear",
-        "scheme": "cividis",
-        "clamp": True,
-        "domain": [0.98, 1.0],
-    }
+    assert scale == {"type": "linear", "scheme": "cividis", "clamp": True, "domain": [0.98, 1.0]}
     assert [(name, shown) for name, _, shown in chart.values] == [
         ("May, month 0", "100%"),
         ("May, month 1", "98%"),
@@ -442,10 +437,7 @@ def test_a_chart_of_nothing_is_drawn_too():
         charts.lorenz([], "UNI", float("nan"), Provenance()),
         charts.lorenz([7], "UNI", 0.0, Provenance()),
         charts.heatmap(
-            pd.DataFrame([[float("nan")]], index=["A"], columns=["A"]),
-            "Title",
-            "",
-            Provenance(),
+            pd.DataFrame([[float("nan")]], index=["A"], columns=["A"]), "Title", "", Provenance()
         ),
     ):
         drawn(chart)
@@ -483,10 +475,7 @@ PAYLOADS = names("http://127.0.0.1:9")
 
 @pytest.fixture(
     scope="module",
-    params=[
-        *(pytest.param(first, marks=pytest.mark.long) for first in (0, 10, 20)),
-        30,
-    ],
+    params=[*(pytest.param(first, marks=pytest.mark.long) for first in (0, 10, 20)), 30],
 )
 def hostile(request, tmp_path_factory):
     """A client of a chain whose contracts have hostile symbols and names, and analyses of it by hostile names."""

@@ -7,16 +7,7 @@ from importlib.util import find_spec
 
 import pytest
 
-from tests.benchmarks import (
-    analysis,
-    append,
-    client,
-    first,
-    ingest,
-    notebook,
-    payout,
-    together,
-)
+from tests.benchmarks import analysis, append, client, first, ingest, notebook, payout, together
 from tests.benchmarks.measure import Took
 from tests.benchmarks.notebook import PARQUET, TABLES, Cells, in_new_shells
 

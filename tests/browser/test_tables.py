@@ -12,10 +12,7 @@ POINTS = """table => [...table.querySelectorAll("td.n")].map(cell => {
 
 
 def test_the_points_of_a_column_are_below_one_another(open_notebook):
-    notebook = open_notebook(
-        "%load_ext nbext",
-        '%%segment_query\n{"token": {"token": "USDC"}}',
-    )
+    notebook = open_notebook("%load_ext nbext", '%%segment_query\n{"token": {"token": "USDC"}}')
     notebook.run_cell(0)
     notebook.run_cell(1)
     table = notebook.page.locator(".nbext-result table")

@@ -21,13 +21,7 @@ import pytest
 import nbext
 from nbext.client.frames import frame_as_of
 from nbext.client.writer import Target
-from nbext.core.wire import (
-    NFT_FIELDS,
-    SEARCH_FIELDS,
-    SEGMENT_FIELDS,
-    SIGN_UP_FIELDS,
-    TOKEN_FIELDS,
-)
+from nbext.core.wire import NFT_FIELDS, SEARCH_FIELDS, SEGMENT_FIELDS, SIGN_UP_FIELDS, TOKEN_FIELDS
 from nbext.embedded import connect, start_service
 from nbext.engine.ingest import ingest
 from nbext.engine.ingest.derive.snapshots import SnapshotOptions

@@ -91,11 +91,7 @@ def test_every_fault_of_a_body_is_named_at_once_unknown_fields_first():
             ],
         ),
         (wire.ExplainRequest, {"parts": 1}, [("/parts", "type", "parts is true or false.")]),
-        (
-            wire.SignUpRequest,
-            {"email": 5},
-            [("/email", "type", "An e-mail address is a string.")],
-        ),
+        (wire.SignUpRequest, {"email": 5}, [("/email", "type", "An e-mail address is a string.")]),
     ],
 )
 def test_what_is_not_allowed_is_said_in_our_words(shape, body, errors):

@@ -67,11 +67,7 @@ TASKS = (
         '%segment {"transfer": {"token": "UNI", "direction": "in"}, "columns": ["transferred"]} --limit 1',
         "transferred",
     ),
-    (
-        "what two of them hold",
-        'nbext.wallet(whales["address"].head(2))["address"].nunique()',
-        "2",
-    ),
+    ("what two of them hold", 'nbext.wallet(whales["address"].head(2))["address"].nunique()', "2"),
     ("an exact mean", 'whales["UNI_balance_raw"].head(2).mean() / 10**18', "994.5"),
     ("exact arithmetic", '(whales["UNI_balance_raw"] + 1).dtype', "decimal128(38, 0)"),
     ("a misspelt collection", "%nft search azuky", "Near: 'AZUKI'"),

@@ -268,7 +268,7 @@ def test_a_column_of_times_is_said_to_lack_those_of_blocks_without_one(dataset):
     body = {"operator": "AND", "filters": filters, "fileType": "json", "limit": 1}
     plan = language.resolve(language.parse(body), dataset)
     assert plan.warnings == [
-        "3 of 6 blocks of polygon have no time: lastSeen is missing where it is one of them.",
+        "3 of 6 blocks of polygon have no time: lastSeen is missing where it is one of them."
     ]
 
 

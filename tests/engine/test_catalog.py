@@ -82,11 +82,7 @@ def test_a_contract_says_how_many_were_ever_below_zero_and_what_the_burn_address
         for n, address in enumerate(ADDRESSES)
     ]
     wallets.append({"wallet": 100, "address": f"0x{dead:040x}", "is_contract": False})
-    rows = {
-        "contracts": contracts,
-        "wallets": wallets,
-        "balances": [balance(2, 100, 4)],
-    }
+    rows = {"contracts": contracts, "wallets": wallets, "balances": [balance(2, 100, 4)]}
     generation(tmp_path, rows)
     dataset = open_dataset(tmp_path)
     known = [dataset.catalog.contract(1, one["address"]) for one in CONTRACTS[:3]]
@@ -113,15 +109,7 @@ def test_hits_come_by_symbol_name_prefix_word_and_substring(catalog):
     assert found(catalog, "ape") == (7, [5, 12, 1, 3, 10, 11, 2])
     assert [
         score for _, score in catalog.search(1, "ape", standards=NFT, limit=9, offset=0)[1]
-    ] == [
-        1.0,
-        0.8,
-        0.6,
-        0.6,
-        0.6,
-        0.4,
-        pytest.approx(0.04),
-    ]
+    ] == [1.0, 0.8, 0.6, 0.6, 0.6, 0.4, pytest.approx(0.04)]
 
 
 def test_spam_comes_last_whatever_it_calls_itself(catalog):

@@ -10,14 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from nbext.errors import (
-    ApiError,
-    AuthError,
-    NbextError,
-    NotFound,
-    SegmentExpired,
-    ValidationError,
-)
+from nbext.errors import ApiError, AuthError, NbextError, NotFound, SegmentExpired, ValidationError
 from tests.faults.failing import CODES, Failing
 from tests.faults.stories import STORIES, Tell, left_aside
 

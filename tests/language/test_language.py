@@ -70,12 +70,7 @@ def test_a_share_of_a_supply_that_nobody_knows_is_missing_and_says_why(dataset):
         (2 * 10**6, {}, [0.75, 0.25], None),
         (8 * 10**6, {}, [0.1875, 0.0625], None),
         (2 * 10**6, {"asOf": 1}, [1.0], None),
-        (
-            None,
-            {},
-            [None] * 2,
-            "the data may begin after its first mint.",
-        ),
+        (None, {}, [None] * 2, "the data may begin after its first mint."),
         (10**6, {}, [None] * 2, "totalSupply is not what its wallets hold."),
         (8 * 10**6, {"asOf": 1}, [None], "totalSupply is not what its wallets hold."),
     ):

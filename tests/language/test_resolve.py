@@ -146,11 +146,7 @@ UNKNOWN = [
         "The rows have no column 'ODD_balance'. Did you mean 'ODD_balance_raw'?",
     ),
     (
-        {
-            "transfer": {"token": "ODD"},
-            "columns": ["transferred"],
-            "orderBy": "transferred",
-        },
+        {"transfer": {"token": "ODD"}, "columns": ["transferred"], "orderBy": "transferred"},
         "/orderBy",
         "column",
         "The rows have no column 'transferred'. Did you mean 'transferred_raw'?",
@@ -638,10 +634,7 @@ def test_balances_are_not_asked_for_before_the_snapshot_that_they_begin_with(dat
     snapshots = {address(0xC0): 40, address(0xC1): 60, address(0xC3): 20}
     begun.about = replace(
         begun.about,
-        chains=(
-            replace(begun.about.chains[0], snapshots=snapshots),
-            *begun.about.chains[1:],
-        ),
+        chains=(replace(begun.about.chains[0], snapshots=snapshots), *begun.about.chains[1:]),
     )
 
     def error(pointer, block, name, start):
@@ -886,10 +879,7 @@ def test_parts_ask_each_condition_alone(dataset):
     plan = resolved(dataset, {**token(), "not": {"nft": {"nft": "QUEST", "chain": 10}}})
     assert [
         (words, dataset.ask(question, limit=0).matched) for words, question in language.parts(plan)
-    ] == [
-        ("hold UNI on ethereum", 1),
-        ("own QUEST on optimism", 1),
-    ]
+    ] == [("hold UNI on ethereum", 1), ("own QUEST on optimism", 1)]
 
 
 def test_a_saved_segment_is_asked_again_as_of_the_outer_time(dataset):

@@ -82,10 +82,7 @@ def of_ids(contract, *ids, **more):
 @pytest.mark.slow
 def test_the_ids_of_a_snapshot_are_owned_at_every_block_from_its_own_on(tmp_path):
     dataset = open_data(
-        tmp_path / "w",
-        [(14, 5, 8, ERC721, 1, 1)],
-        [(12, ERC721, {1: 5, 2: 6, 3: 7})],
-        last=14,
+        tmp_path / "w", [(14, 5, 8, ERC721, 1, 1)], [(12, ERC721, {1: 5, 2: 6, 3: 7})], last=14
     )
     ids = of_ids(ERC721, 1, 2, 3)
     assert [wallets(dataset, {"nft": ids, "asOf": block}) for block in (12, 13, 14)] == [

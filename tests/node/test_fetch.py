@@ -400,9 +400,7 @@ def test_blocks_that_were_read_and_are_empty_are_no_gap_of_what_was_fetched(tmp_
 
 
 @pytest.mark.slow
-def test_what_was_fetched_is_served_and_kept_where_the_disk_has_no_room_to_compact_it(
-    small_disk,
-):
+def test_what_was_fetched_is_served_and_kept_where_the_disk_has_no_room_to_compact_it(small_disk):
     data, lines = large.begin(small_disk / "data"), []
     with FaultNode(CHAIN) as server:
         said(server, data, check=0)

@@ -255,10 +255,7 @@ def test_each_word_is_offered_with_its_type_and_a_line_of_help(
     shell.ip.user_ns["whales"] = pd.DataFrame({"address": ["0x1"]})
     shell.ip.user_ns["whales"].attrs["nbext"] = {}
     wanted = {
-        '%%segment_query\n{"tok': (
-            "token",
-            "condition: Wallets that hold an ERC20 token",
-        ),
+        '%%segment_query\n{"tok': ("token", "condition: Wallets that hold an ERC20 token"),
         '%%segment_query\n{"token": {"heldS': (
             "heldSince",
             "field: Since this time (a date: its 00:00 UTC) the holding never fell below min; witho…",

@@ -920,11 +920,7 @@ def test_the_notes_of_a_background_run_are_printed_once_with_its_result(asked):
 
 def test_rows_of_many_that_failed_are_named_in_a_note_wherever_the_table_goes(asked):
     note = "note: 1 of 3 rows failed: NOSUCH: The data has no token with the symbol 'NOSUCH' on ethereum.\n"
-    for more, then in (
-        ("", ""),
-        ("--as polars", ""),
-        ("-o few", "few = 3 rows, 18 columns\n"),
-    ):
+    for more, then in (("", ""), ("--as polars", ""), ("-o few", "few = 3 rows, 18 columns\n")):
         cell = f"t = %token ethereum USDC UNI NOSUCH {more}"
         assert asked.run(cell).printed == note + then, cell
     assert asked.run("t = %token ethereum USDC UNI").printed == ""

@@ -480,10 +480,7 @@ SELECT address FROM holders""",
     {"token": {"token": "UNI", "balance": {"min": "1,000"}}}
                                            ^""",
     ),
-    "a payout of nothing": (
-        """%segment {"token": {"token": "UNI"}} --all --payout '' """,
-        _PAYOUT,
-    ),
+    "a payout of nothing": ("""%segment {"token": {"token": "UNI"}} --all --payout '' """, _PAYOUT),
     "a payout with two caps": (
         """%segment {"token": {"token": "UNI"}} --all --payout '10 UNI cap=5 cap=6' """,
         _PAYOUT,

@@ -144,14 +144,5 @@ def number_of(chain: str) -> int:
 
 ANALYSES: dict[str, Analysis] = {
     one.__name__: one
-    for one in (
-        overlap,
-        funnel,
-        changes,
-        trend,
-        retention,
-        concentration,
-        profile,
-        wallet,
-    )
+    for one in (overlap, funnel, changes, trend, retention, concentration, profile, wallet)
 }

@@ -30,11 +30,7 @@ def packed(addresses):
     return np.frombuffer(b"".join(addresses), np.uint8).reshape(-1, 20)
 
 
-@given(
-    width=st.integers(0, 135),
-    rows=st.integers(0, 1100),
-    seed=st.integers(0, 2**32 - 1),
-)
+@given(width=st.integers(0, 135), rows=st.integers(0, 1100), seed=st.integers(0, 2**32 - 1))
 def test_many_hashes_at_a_time_are_those_of_one_at_a_time(width, rows, seed):
     texts = np.random.default_rng(seed).integers(0, 256, (rows, width), np.uint8)
     found = [row.tobytes() for row in keccak(texts)]

@@ -100,7 +100,7 @@ _WAITING = {*_BEGINNING, "read_segment"}
 # Of look-ups, what their paths' parts are, and examples.
 _PARTS: dict[str, dict[str, Any]] = {
     "chain": {
-        "description": "A chain: its name, an alias, its EIP-155 id, or a CAIP-2 identifier such as eip155:1.",
+        "description": "A chain: its name, an alias, its EIP-155 id, or a CAIP-2 identifier such as eip155:1."
     },
     "address": {
         "description": "A contract's address (0x and 40 hex digits; mixed case carries its EIP-55 checksum), or a"

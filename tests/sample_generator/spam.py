@@ -13,12 +13,7 @@ from tests.sample_generator.cast import address
 
 def _spam(chain: str, standard: str, symbol: str, name: str, decimals: int | None = None) -> Known:
     return Known(
-        chain,
-        checksummed(address(f"spam {chain} {symbol}")),
-        standard,
-        symbol,
-        name,
-        decimals,
+        chain, checksummed(address(f"spam {chain} {symbol}")), standard, symbol, name, decimals
     )
 
 

@@ -360,12 +360,7 @@ def test_each_engine_follows_what_is_ingested(data, engine):
 
 
 @pytest.mark.parametrize(
-    ("engine", "seconds"),
-    [
-        ("duckdb://?threads=1", 30),
-        ("DuckDB://", 30),
-        ("local[2]", 300),
-    ],
+    ("engine", "seconds"), [("duckdb://?threads=1", 30), ("DuckDB://", 30), ("local[2]", 300)]
 )
 def test_how_long_a_segment_may_run_depends_on_the_engine_that_answers(data, engine, seconds):
     assert Newest(data, engine).query_seconds == seconds

@@ -43,12 +43,7 @@ class DuckDataset(Dataset):
     """
 
     def __init__(
-        self,
-        generation: Generation,
-        *,
-        data_dir: Path,
-        memory: str = MEMORY,
-        threads: int = 0,
+        self, generation: Generation, *, data_dir: Path, memory: str = MEMORY, threads: int = 0
     ) -> None:
         super().__init__(about(generation, "duckdb"))
         self._memory = memory

@@ -12,12 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from nbext.core.addresses import looks_like_address, normalised
 from nbext.core.untrusted_text import quoted
-from nbext.engine.open import (
-    DEFAULT_MEMORY,
-    add_spark_conf,
-    master_and_options,
-    with_options,
-)
+from nbext.engine.open import DEFAULT_MEMORY, add_spark_conf, master_and_options, with_options
 from nbext.errors import UsageError, did_you_mean
 from nbext.settings import current, data_folder, data_place, default_data_dir
 

@@ -140,7 +140,7 @@ def recognised(
     if any(_OF_COINS.fullmatch(name.strip().lower()) for name in names):
         raise source.fault(
             "these are transactions of the chain's own coin, not transfers of tokens. "
-            'On the address\'s page, download those of the tab "Token Transfers".',
+            'On the address\'s page, download those of the tab "Token Transfers".'
         )
     renamed = _oriented(names, renamed)
     if missing := renamed.keys() - {name.lower() for name in names}:
@@ -148,7 +148,7 @@ def recognised(
         raise source.fault(
             _separated(names)
             or f"it has no column {quoted(theirs)}, which --map names. Found: {_shown(names)}."
-            f"{token_advice(renamed[theirs])}",
+            f"{token_advice(renamed[theirs])}"
         )
     found = recognise(names, renamed)
     if found is None:
@@ -156,12 +156,10 @@ def recognised(
         now = [renamed.get(name.lower(), name) for name in names]
         raise source.fault(_closest(now, mapped=bool(renamed)))
     if twice := [name for name in found[1].values() if names.count(name) > 1]:
-        raise source.fault(
-            f"two columns are called {quoted(twice[0])}. Rename one of them.",
-        )
+        raise source.fault(f"two columns are called {quoted(twice[0])}. Rename one of them.")
     if taken := [name for name in found[1].values() if name.lower() == "row"]:
         raise source.fault(
-            f"--map names {quoted(taken[0])}, by which nbext numbers the rows. Rename the column.",
+            f"--map names {quoted(taken[0])}, by which nbext numbers the rows. Rename the column."
         )
     return found
 

@@ -138,7 +138,7 @@ class FileTable:
             if column in ("value", "amount", "balance", "token_id", "total_supply"):
                 raise self.source.fault(
                     f"column {self.columns[column]!r} holds floating-point numbers, which lose "
-                    "digits. Write amounts as text or as integers.",
+                    "digits. Write amounts as text or as integers."
                 )
             return f"CASE WHEN {sql} = floor({sql}) THEN TRY_CAST({sql} AS BIGINT)::VARCHAR ELSE {sql}::VARCHAR END"
         text = sql if kind == "VARCHAR" else f"{sql}::VARCHAR"
@@ -193,7 +193,7 @@ class FileTable:
         if kind != "VARCHAR":
             raise self.source.fault(
                 f"column {self.columns[column]!r} holds {kind}, which is no time. "
-                "Write seconds since 1970, or times as text.",
+                "Write seconds since 1970, or times as text."
             )
         if self.date_format:
             return f"floor(epoch(try_strptime({sql}, {sql_literal(self.date_format)})))::BIGINT"
@@ -230,7 +230,7 @@ def open_table(stage: Stage, number: int, source: Source, renamed: Mapping[str, 
     if b"\0" in start.partition(b"\n")[0] and not start.startswith((_GZIP, *_WIDE)):
         raise source.fault(
             "this is neither Parquet nor text. "
-            "nbext reads Parquet, CSV, CSV.gz, JSON, NDJSON and token lists.",
+            "nbext reads Parquet, CSV, CSV.gz, JSON, NDJSON and token lists."
         )
     with _unpacked(source) as file:
         found = _json(file)
@@ -258,7 +258,7 @@ def _open_parquet(
     if any(column.lower() == "file_row_number" for column in types):
         raise source.fault(
             "a column is called file_row_number, by which DuckDB numbers the rows. "
-            "Rename the column.",
+            "Rename the column."
         )
     kind, columns = recognised(source, list(types), renamed)
     own = {ours: types[theirs] for ours, theirs in columns.items()}
@@ -286,11 +286,7 @@ _Rows = tuple[list[str], _Ragged, Callable[[Format, pa.Schema], Iterator[pa.Reco
 
 
 def _open_text(
-    stage: Stage,
-    number: int,
-    source: Source,
-    renamed: Mapping[str, str],
-    rows: _Rows,
+    stage: Stage, number: int, source: Source, renamed: Mapping[str, str], rows: _Rows
 ) -> FileTable:
     """Make a table of the stage of the columns of a text file, or of another by its texts."""
     names, ragged, batches = rows

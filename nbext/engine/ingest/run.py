@@ -28,12 +28,7 @@ from nbext.engine.ingest.derive.snapshots import SnapshotOptions
 from nbext.engine.ingest.files import Source
 from nbext.engine.ingest.reading import unreadable
 from nbext.engine.ingest.report import Report
-from nbext.engine.ingest.stage import (
-    Stage,
-    TakenOut,
-    storage_errors,
-    take_out,
-)
+from nbext.engine.ingest.stage import Stage, TakenOut, storage_errors, take_out
 from nbext.engine.ingest.steps import Covered, IngestJob, IngestRun, Progress, Refused, take
 from nbext.engine.open import DEFAULT_MEMORY, MEMORY_SIZE
 from nbext.errors import IngestError, StorageError, ValidationError

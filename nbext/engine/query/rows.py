@@ -50,11 +50,7 @@ class Rows:
     """The rows of an answer. Its file, if it has come to one, is gone when it is closed."""
 
     def __init__(
-        self,
-        number: int,
-        columns: int,
-        floats: Mapping[str, tuple[str, int]],
-        folder: str | None,
+        self, number: int, columns: int, floats: Mapping[str, tuple[str, int]], folder: str | None
     ) -> None:
         self.num_rows = number
         self.per_batch = min(BATCH, _BATCH_BYTES // (_ADDRESS_BYTES + _NUMBER_BYTES * columns))
@@ -80,11 +76,7 @@ class Rows:
         return (slice(start, start + step) for start in range(0, max(1, self.num_rows), step))
 
     def add(
-        self,
-        name: str,
-        fetched: pa.Array,
-        kind: ColumnKind | Literal["address"],
-        size: float = 0,
+        self, name: str, fetched: pa.Array, kind: ColumnKind | Literal["address"], size: float = 0
     ) -> None:
         """Store the next rows of a column, as an engine fetched them; all but the last are whole batches.
 

@@ -7,22 +7,11 @@ from typing import TYPE_CHECKING, Any, Self
 
 from nbext.core.addresses import BURN_ADDRESSES
 from nbext.core.strict_json import below
-from nbext.engine.query.amounts import (
-    Range,
-    carried,
-    count_as_amount,
-    limbs_at_least,
-)
+from nbext.engine.query.amounts import Range, carried, count_as_amount, limbs_at_least
 from nbext.engine.query.set_tree import Selection
 from nbext.engine.query.sql import where
 from nbext.language import describe
-from nbext.language.conditions.condition import (
-    CHAIN,
-    UNIT,
-    VITALIK,
-    Condition,
-    bounds_json,
-)
+from nbext.language.conditions.condition import CHAIN, UNIT, VITALIK, Condition, bounds_json
 from nbext.language.fields import Field, TimeRange
 
 if TYPE_CHECKING:

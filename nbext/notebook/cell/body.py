@@ -133,11 +133,7 @@ def _twice(key: str) -> str:
 
 
 def _filled(
-    value: Any,
-    text: str,
-    expressions: Mapping[str, Token],
-    names: Mapping[str, Any],
-    of: str = "",
+    value: Any, text: str, expressions: Mapping[str, Token], names: Mapping[str, Any], of: str = ""
 ) -> Any:
     if isinstance(value, dict):
         filled: dict[str, Any] = {}
@@ -160,13 +156,7 @@ def _filled(
     return value
 
 
-def evaluated(
-    source: str,
-    text: str,
-    position: int,
-    names: Mapping[str, Any],
-    of: str = "",
-) -> Any:
+def evaluated(source: str, text: str, position: int, names: Mapping[str, Any], of: str = "") -> Any:
     """Return the JSON value of one expression, which begins at a position of a text, under the key ``of``."""
     # Imported here: loading the extension needs no client.
     from nbext.client.filters import from_python

@@ -17,13 +17,7 @@ from nbext.core.uint256 import ungrouped, whole_of
 from nbext.core.untrusted_text import html, visible
 from nbext.notebook.forms.card import ContractCard
 from nbext.notebook.forms.form import Form, Steps, notebook_client, what_is_wrong
-from nbext.notebook.forms.markup import (
-    cells_html,
-    marks_html,
-    marks_of,
-    number_text,
-    text_of,
-)
+from nbext.notebook.forms.markup import cells_html, marks_html, marks_of, number_text, text_of
 from nbext.notebook.results.deliver import own_table
 from nbext.notebook.results.tables import as_text
 from nbext.notebook.schema import name_of_chain

@@ -35,10 +35,7 @@ RESULT = (
     Option("--overwrite", "let --to replace an existing file"),
     Option("--raw", "with --to: do not escape text that a spreadsheet would run as a formula"),
     Option(
-        "--as",
-        "the type of table (default: the setting `frame`)",
-        "text",
-        choices=tuple(FRAMES),
+        "--as", "the type of table (default: the setting `frame`)", "text", choices=tuple(FRAMES)
     ),
     Option("--page", "write the result to an HTML file that answers offline", "text", "FILE"),
     Option("--explore", "show the whole table in a view that sorts, filters and sums up"),

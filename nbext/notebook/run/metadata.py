@@ -42,8 +42,7 @@ _SEARCH = (
 )
 _METADATA = (
     Option(
-        "--strict",
-        "fail on an address that the service does not know, instead of a row of nulls",
+        "--strict", "fail on an address that the service does not know, instead of a row of nulls"
     ),
     Option("--refresh", "ask the service again, instead of its cached answer"),
     Option(

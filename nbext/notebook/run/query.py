@@ -61,10 +61,7 @@ _QUERY = (
     Option("--all", "return every row, up to 10,000,000"),
     Option("--count", "return the number of matching wallets, and no rows"),
     Option(
-        "--type",
-        "the file type that the service makes (default json)",
-        "text",
-        choices=FILE_TYPES,
+        "--type", "the file type that the service makes (default json)", "text", choices=FILE_TYPES
     ),
     Option("--dry-run", "print the request and check it, without running it"),
     Option("--explain", "print the segment in words, its SQL and the engine's plan"),
@@ -212,8 +209,7 @@ def run_line(session: Session, args: Args) -> Any:
             return _read(session, args, str(value))
         if args["from"] is not None:
             raise args.error(
-                "--from runs a saved query, but the line has filters too. Use one of them.",
-                word,
+                "--from runs a saved query, but the line has filters too. Use one of them.", word
             )
         # The text of a value from Python is only to point at mistakes in: it need not hold a million addresses.
         text = value if isinstance(value, str) else Body(value, json.dumps(value, default=str))

@@ -30,12 +30,7 @@ class SignUps:
         # The same answer whether it was there or not: else anyone with a key could ask who reads the newsletter.
         if self._database.scalar(of_today, key=key_id, since=now - _DAY) >= _MOST:
             raise Problem("quota", f"This key has recorded {_MOST:,} addresses within a day.")
-        row = {
-            "address": email.casefold(),
-            "email": email,
-            "consented_at": now,
-            "key_id": key_id,
-        }
+        row = {"address": email.casefold(), "email": email, "consented_at": now, "key_id": key_id}
         self._database.change(f"{insert_into('signups', row)} ON CONFLICT DO NOTHING", **row)
         return email
 

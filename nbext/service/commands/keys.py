@@ -6,13 +6,7 @@ import argparse
 
 from nbext.core.times import iso_ms
 from nbext.service import commands
-from nbext.service.accounts.keys import (
-    DEFAULT_RATE,
-    DEFAULT_SCOPES,
-    SCOPES,
-    Key,
-    KeyRing,
-)
+from nbext.service.accounts.keys import DEFAULT_RATE, DEFAULT_SCOPES, SCOPES, Key, KeyRing
 from nbext.settings import Secret
 
 

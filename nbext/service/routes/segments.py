@@ -27,13 +27,7 @@ from nbext.core.uint256 import whole_of
 from nbext.engine.dataset import Cancel
 from nbext.engine.query.set_tree import WalletList
 from nbext.errors import ValidationError
-from nbext.service.bodies import (
-    json_answer,
-    read_body,
-    receive,
-    segment_answer,
-    version_of,
-)
+from nbext.service.bodies import json_answer, read_body, receive, segment_answer, version_of
 from nbext.service.container import Caller, Executor, Reader
 from nbext.service.limits import Limits
 from nbext.service.problems import Problem
@@ -142,8 +136,7 @@ async def _executed(
                 known.plan
                 if known
                 else await container.planning.run(
-                    key.id,
-                    lambda cancel: plan_of(segments.planner(data, key, cancel), asked),
+                    key.id, lambda cancel: plan_of(segments.planner(data, key, cancel), asked)
                 )
             )
             found = await container.wait_for(segments.execute, data, plan, asked, key, claim)
@@ -198,11 +191,7 @@ async def read_holdings(caller: Executor) -> Response:
     return Response(holdings, media_type=wire.ARROW_TYPE)
 
 
-async def _in_turn(
-    caller: Caller,
-    work: Callable[[Planner, Any], Any],
-    shape: Any,
-) -> Any:
+async def _in_turn(caller: Caller, work: Callable[[Planner, Any], Any], shape: Any) -> Any:
     """Return what work makes of a body of a shape, when it is the key's turn; it ends when the caller hangs up."""
     body, key, container = await read_body(caller, shape), caller.key, caller.container
     caller.held.callback(caller.segments.scheduler.freed.set)
@@ -254,9 +243,7 @@ async def cancel_segment(
 
 @router.get(wire.SEGMENT_JSON)
 def export_segment_as_json(
-    caller: Reader,
-    segment_id: _SegmentId,
-    page: Annotated[_Page, Query()],
+    caller: Reader, segment_id: _SegmentId, page: Annotated[_Page, Query()]
 ) -> Response:
     """Export a segment's rows as JSON, page by page: ``page.next`` is the path of the next, null on the last."""
     path = caller.link(wire.SEGMENT_JSON.format(id=segment_id))

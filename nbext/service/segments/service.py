@@ -63,12 +63,7 @@ class SegmentService:
     """All segments of a data folder, and those that run in this process."""
 
     def __init__(
-        self,
-        generations: Generations,
-        database: Database,
-        folder: Path,
-        limits: Limits,
-        log: Log,
+        self, generations: Generations, database: Database, folder: Path, limits: Limits, log: Log
     ) -> None:
         self.generations, self.limits, self._log = generations, limits, log
         self.database = database

@@ -245,10 +245,7 @@ def checked(examples: int) -> Any:
     """Return the test of so many services."""
 
     @pytest.mark.filterwarnings("ignore::nbext.core.provenance.AnswerWarning")
-    @hypothesis_settings(
-        max_examples=examples,
-        suppress_health_check=list(HealthCheck),
-    )
+    @hypothesis_settings(max_examples=examples, suppress_health_check=list(HealthCheck))
     @given(made())
     def test(place, service):
         assert outcome(service, place)[0] != "silent"

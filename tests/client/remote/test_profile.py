@@ -11,13 +11,7 @@ import pytest
 import nbext
 from nbext import Client
 from nbext.client.decode import State
-from nbext.client.remote.profile import (
-    OPERATIONS,
-    TABLES,
-    ForeignProfile,
-    builtins,
-    with_profile,
-)
+from nbext.client.remote.profile import OPERATIONS, TABLES, ForeignProfile, builtins, with_profile
 from nbext.errors import ConfigError, ProtocolError
 from nbext.settings import Settings
 from tests.client.conftest import KEY

@@ -430,8 +430,7 @@ def test_no_record_or_several_are_refused(body):
 
 
 @pytest.mark.parametrize(
-    "body",
-    [b"", b"{}", b'{"email": "a@b.co"}', b'"success"', b'"accepted"', b"[1]", b"7"],
+    "body", [b"", b"{}", b'{"email": "a@b.co"}', b'"success"', b'"accepted"', b"[1]", b"7"]
 )
 def test_any_receipt_will_do(body):
     assert decoded(answer(body, status=202), Want.RECEIPT).records is None
@@ -467,9 +466,7 @@ def test_what_cannot_be_read_is_an_error_of_the_tree_and_no_private_one(body):
 def test_a_path_to_an_error_raises_it():
     with pytest.raises(ApiError, match="too poor"):
         decoded(
-            answer({"rows": ROWS, "oops": "too poor"}),
-            Want.TABLE,
-            {"paths": {"error": "oops"}},
+            answer({"rows": ROWS, "oops": "too poor"}), Want.TABLE, {"paths": {"error": "oops"}}
         )
 
 

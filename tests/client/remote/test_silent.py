@@ -375,11 +375,7 @@ EXPORTS: dict[str, tuple[Style, list[dict[str, Any]], str]] = {
         [{}],
         "may be a column",
     ),
-    "rows of a job that ended badly": (
-        simply({"status": "cancelled", "rows": FIRST}),
-        [{}],
-        ERROR,
-    ),
+    "rows of a job that ended badly": (simply({"status": "cancelled", "rows": FIRST}), [{}], ERROR),
     "a progress that is no share": (
         simply({"rows": FIRST, "progress": "10/25"}),
         [{}],

@@ -224,7 +224,7 @@ CASES = [
                         **GOOD,
                     }
                 )
-            ],
+            ]
         },
         {"address": [A], "name": ["Dai"], "symbol": ["DAI"], "decimals": [18], "logo": ["x"]},
     ),
@@ -257,7 +257,7 @@ CASES = [
                         },
                     }
                 )
-            ],
+            ]
         },
         {"decimals": [6], "symbol": ["USDC"]},
     ),
@@ -280,7 +280,7 @@ CASES = [
                         "isSpam": None,
                     }
                 )
-            ],
+            ]
         },
         {
             "address": [A],
@@ -332,7 +332,7 @@ CASES = [
                         }
                     ]
                 )
-            ],
+            ]
         },
         {"address": [A], "decimals": [18], "possibleSpam": [False], "thumbnail": ["y"]},
     ),
@@ -372,7 +372,7 @@ CASES = [
                         "type": "ERC-20",
                     }
                 )
-            ],
+            ]
         },
         {
             "address": [A],
@@ -422,7 +422,7 @@ CASES = [
                         ],
                     }
                 )
-            ],
+            ]
         },
         {"address": [A], "name": ["Demo"], "decimals": [18], "totalSupply": [100]},
     ),
@@ -479,7 +479,7 @@ CASES = [
                         }
                     }
                 )
-            ],
+            ]
         },
         {"address": [A], "name": ["Apes"]},
     ),
@@ -565,7 +565,7 @@ CASES = [
                         ],
                     }
                 )
-            ],
+            ]
         },
         {"name": ["Apes"], "imageUrl": ["x"], "ownerCount": [5]},
     ),
@@ -618,7 +618,7 @@ CASES = [
                         },
                     }
                 )
-            ],
+            ]
         },
         {"address": [A], "name": ["Apes"]},
     ),

@@ -73,10 +73,7 @@ def test_the_same_rows_in_another_file_change_nothing(data, tmp_path, days):
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "order",
-    [
-        (0, 1),
-        *(pytest.param(order, marks=pytest.mark.slow) for order in ((1, 0), (0, 2), (2, 0))),
-    ],
+    [(0, 1), *(pytest.param(order, marks=pytest.mark.slow) for order in ((1, 0), (0, 2), (2, 0)))],
     ids=["in order", "backwards", "whole", "part"],
 )
 def test_a_day_more_makes_the_data_that_one_run_over_all_files_makes(

@@ -247,12 +247,7 @@ def compare(history):
             return
         large.begin(folder / "runs")
         for n, day in enumerate(days):
-            take(
-                folder / "runs",
-                *day,
-                *([facts] if n == early else []),
-                *(also if n == 0 else []),
-            )
+            take(folder / "runs", *day, *([facts] if n == early else []), *(also if n == 0 else []))
             if n in history.compacted:
                 compact(folder / "runs")
         assert contents(folder / "runs") == contents(folder / "whole")
@@ -330,12 +325,7 @@ def test_whoever_changed_in_the_delta_is_asked_of_as_of_whom_is_there_now_on_eit
 @pytest.mark.slow
 def test_a_token_id_that_moves_in_two_days_has_one_owner_then_and_now(tmp_path, added, log):
     # Also bought and sold within a day, and back to who had it.
-    days = [
-        [(0, 7, 101)],
-        [(7, 4, 103), (4, 6, 105)],
-        [(6, 8, 106), (8, 9, 106)],
-        [(9, 6, 107)],
-    ]
+    days = [[(0, 7, 101)], [(7, 4, 103), (4, 6, 105)], [(6, 8, 106), (8, 9, 106)], [(9, 6, 107)]]
     logs = [[log(*move[:2], 3, contract=ERC721, block=move[2]) for move in day] for day in days]
     files = [write_csv(tmp_path / f"{n}.csv", made) for n, made in enumerate(logs)]
     facts = tmp_path / "tokens.csv"

@@ -59,10 +59,7 @@ def in_order(rows):
 
 
 @pytest.mark.slow
-@settings(
-    max_examples=8,
-    suppress_health_check=list(HealthCheck),
-)
+@settings(max_examples=8, suppress_health_check=list(HealthCheck))
 @given(made=logs())
 def test_every_table_is_what_a_replay_with_python_integers_makes(made, contracts_file):
     fungible = tokens([log for log in made if log.token_address == wallet(TOKEN)])

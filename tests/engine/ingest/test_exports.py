@@ -609,11 +609,7 @@ def test_a_curated_table_gives_the_transfers_of_tokens_and_counts_those_of_the_c
         )
     ]
     report = take(data, write(tmp_path / "tokens_transfers.csv", header, rows), chain=None)
-    assert (report.new, report.bad_rows, report.odd["coins"]) == (
-        1,
-        0,
-        1,
-    )
+    assert (report.new, report.bad_rows, report.odd["coins"]) == (1, 0, 1)
     assert balances(data) == {(TOKEN, wallet(0)): -(2**200), (TOKEN, wallet(1)): 2**200}
     coin = write(tmp_path / "coin.csv", header, rows[1:])
     with pytest.raises(

@@ -571,10 +571,7 @@ def test_a_file_of_any_kind_may_name_the_chain_of_its_rows(spelled):
     for kind in formats():
         header = [names[0] for names in kind.needs.values()]
         found, columns = recognise([*header, spelled])
-        assert (found, columns["chain_id"]) == (
-            kind,
-            kind.needs.get("chain_id", [spelled])[0],
-        )
+        assert (found, columns["chain_id"]) == (kind, kind.needs.get("chain_id", [spelled])[0])
 
 
 SOME_CHAINS = {
@@ -765,10 +762,7 @@ def test_a_column_that_is_mapped_and_not_there_refuses_the_file(data, tmp_path, 
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "extra",
-    slow.but_the_first(["Row", "row", "file", "fault", "wallet"]),
-)
+@pytest.mark.parametrize("extra", slow.but_the_first(["Row", "row", "file", "fault", "wallet"]))
 def test_columns_that_no_format_has_change_nothing_whatever_they_are_called(tmp_path, log, extra):
     logs = [log(0, n, 10**20 + n, block=100 + n) for n in range(1, 40)]
     logs = [*logs, logs[7], logs[30]._replace(transaction_hash="0x1")]

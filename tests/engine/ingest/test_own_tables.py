@@ -351,10 +351,7 @@ def commented(text):
     return "\n".join(["# ours", "# of Monday", first, lines[0], "# a half", *lines[1:]]).encode()
 
 
-@pytest.mark.parametrize(
-    "write",
-    [as_utf16, commented, lambda text: gzip.compress(as_utf16(text))],
-)
+@pytest.mark.parametrize("write", [as_utf16, commented, lambda text: gzip.compress(as_utf16(text))])
 def test_a_list_of_holders_is_read_in_utf16_and_between_comments(data, tmp_path, write):
     path = table(tmp_path / "h.csv", ("address", "balance"), [*HOLDERS, [wallet(3), "x"]])
     path.write_bytes(write(path.read_text()))

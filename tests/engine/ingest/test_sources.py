@@ -236,10 +236,7 @@ def live(draw, folder, acts):
 # Not made smaller: that takes hundreds of runs of ingest, and what is printed is short enough to read.
 @pytest.mark.slow
 @pytest.mark.parametrize("part", slow.but_the_first(range(3)))
-@settings(
-    max_examples=2,
-    phases=(Phase.explicit, Phase.reuse, Phase.generate),
-)
+@settings(max_examples=2, phases=(Phase.explicit, Phase.reuse, Phase.generate))
 @given(data=st.data())
 def test_the_tables_are_those_of_a_fresh_ingest_of_what_remains_after_removals_and_replacements(
     part, data

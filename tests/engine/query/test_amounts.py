@@ -91,11 +91,7 @@ def test_comparing_limbs_is_comparing_integers(engine, amounts, bound):
 @given(st.lists(AMOUNTS, min_size=1, max_size=40))
 def test_an_amount_is_answered_exactly_and_as_the_float_that_is_nearest_to_it(amounts):
     supply = 3 * 10**25 + 7
-    floats = {
-        "units": ("amount", 10**18),
-        "share": ("amount", supply),
-        "unknown": ("amount", 0),
-    }
+    floats = {"units": ("amount", 10**18), "share": ("amount", supply), "unknown": ("amount", 0)}
     made = rows_of(valued(limbs_table(amounts), AMOUNT), floats)
     assert made.column_names == ["units", "share", "unknown", "amount"]
     assert made["amount"].cast(pa.string()).to_pylist() == [str(amount) for amount in amounts]

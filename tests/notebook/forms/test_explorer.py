@@ -362,10 +362,7 @@ def test_any_table_of_pandas_is_explored_whatever_its_columns_hold():
     assert summary(made, 4) == {
         "missing": 0,
         "distinct": 2,
-        "bars": [
-            {"name": "a", "count": 3, "text": "=a"},
-            {"name": "b", "count": 1, "text": "=b"},
-        ],
+        "bars": [{"name": "a", "count": 3, "text": "=a"}, {"name": "b", "count": 1, "text": "=b"}],
     }
     assert column(asked(made, flag={"text": "true"}), 5) == ["1", "4"]
     for nothing in (pd.DataFrame({"x": []}), pd.DataFrame()):

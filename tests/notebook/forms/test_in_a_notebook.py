@@ -239,10 +239,7 @@ def test_a_card_of_conditions_of_which_any_holds_counts_each_alone(shell):
     card = shell.value(f"%segment {QUERY} --operator OR --limit 3 --card")
     parts = [
         shell.value(f"%segment {one} --count")
-        for one in (
-            '{"token": {"token": "USDC"}}',
-            '{"nft": {"nft": "BAYC"}}',
-        )
+        for one in ('{"token": {"token": "USDC"}}', '{"nft": {"nft": "BAYC"}}')
     ]
     rows = cells_of(card.body(), "Condition by condition")
     assert [row[1:] for row in rows] == [[f"{number:,}"] for number in parts]
@@ -514,9 +511,7 @@ def test_a_card_of_a_table_that_was_changed_shows_what_it_can(shell):
     # Of all wallets the service counts; of these rows nothing can be said.
     assert re.findall(
         r">How much: ([^<]+)<", nbext.show(table.assign(USDC_balance="much")).body()
-    ) == [
-        f"USDC_balance (of all {table.attrs['nbext']['matched']:,} wallets)",
-    ]
+    ) == [f"USDC_balance (of all {table.attrs['nbext']['matched']:,} wallets)"]
     assert (
         "How much" not in nbext.show(pd.concat([table, table], axis=1).__finalize__(table)).body()
     )
@@ -610,9 +605,7 @@ SEGMENT = {"token": {"token": "UNI", "balance": {"min": "1000"}}, "not": {"nft":
 EITHER = {**SEGMENT, "any": [{"nft": {"nft": "AZUKI"}}, {"nft": {"nft": "MAYC"}}]}
 
 
-def test_the_builder_counts_each_line_by_itself_and_what_each_removes_and_what_remains(
-    shell,
-):
+def test_the_builder_counts_each_line_by_itself_and_what_each_removes_and_what_remains(shell):
     form = nbext.segment_form(EITHER)
     assert form.background.join(30)
     token, nft, group = form.edits.now.root.members
@@ -718,10 +711,7 @@ UNI, BAYC, MAYC, AZUKI = (
 @pytest.mark.parametrize(
     ("filters", "lines"),
     [
-        (
-            {"all": [UNI, BAYC], **MAYC},
-            [("", {**UNI, **BAYC}), ("", UNI), ("", BAYC), ("", MAYC)],
-        ),
+        ({"all": [UNI, BAYC], **MAYC}, [("", {**UNI, **BAYC}), ("", UNI), ("", BAYC), ("", MAYC)]),
         (
             {"any": [UNI], "nft": [MAYC["nft"], AZUKI["nft"]]},
             [("", UNI), ("", UNI), ("", MAYC), ("", AZUKI)],

@@ -31,13 +31,7 @@ def test_a_number_that_says_which_one_is_written_without_commas_whatever_pandas_
         for value in (1_234_567, 1_234_567.0, Decimal(1_234_567), 10**18, float("inf"))
     ]
     which = [*["1234567"] * 3, "1000000000000000000", "inf"]
-    assert written == [
-        *which,
-        *which,
-        *["1,234,567"] * 3,
-        "1,000,000,000,000,000,000",
-        "inf",
-    ]
+    assert written == [*which, *which, *["1,234,567"] * 3, "1,000,000,000,000,000,000", "inf"]
 
 
 def test_times_are_written_to_the_second_in_utc_also_of_years_that_python_has_no_dates_of():

@@ -146,10 +146,7 @@ def test_rotating_twice_keeps_what_was_promised_and_an_expired_key_needs_a_new_e
         (["signups", "delete", "a@b.co"], "a@b.co has not signed up."),
         # What a script makes of a variable that is not set.
         (["audit", "--key", ""], "No key has the name or id ''."),
-        (
-            ["policy", "--registry", ""],
-            "A registry's URL is postgresql://user@host/database.",
-        ),
+        (["policy", "--registry", ""], "A registry's URL is postgresql://user@host/database."),
         # What no registry can be asked for.
         (["keys", "revoke", "\udcff"], r"No key in use has the name or id '\udcff'."),
     ],

@@ -33,12 +33,7 @@ _FORMATS = {
 _AT_ONCE = 8
 # A row of a CSV file that has other than the header's number of fields.
 _RAGGED = "_nbext_ragged"
-_TYPES = {
-    "string": "VARCHAR",
-    "binary": "BLOB",
-    "int": "INTEGER",
-    "timestamp_ntz": "TIMESTAMP",
-}
+_TYPES = {"string": "VARCHAR", "binary": "BLOB", "int": "INTEGER", "timestamp_ntz": "TIMESTAMP"}
 
 
 @dataclass(frozen=True)

@@ -45,7 +45,7 @@ def _reshape(stage: Stage, file: FileTable, options: SnapshotOptions) -> None:
         if found is None:
             raise file.source.fault(
                 "which token are these transfers of? No column says it, nor does the "
-                "file's name. Give its address alone, without a symbol: --token 0x...",
+                "file's name. Give its address alone, without a symbol: --token 0x..."
             )
         columns["contract"] = sql_literal(found)
     if file.has("standard"):
@@ -108,13 +108,8 @@ def _spell_values(stage: Stage, file: FileTable) -> None:
 def _count_coins(stage: Stage, file: FileTable, standard: str) -> None:
     coins = stage.value(f"SELECT count(*) FROM {file.relation} WHERE {standard} = 'native'")
     if coins == file.rows:
-        raise file.source.fault(
-            "its rows are transfers of the chain's own coin, not of tokens.",
-        )
-    stage.run(
-        "INSERT INTO odd VALUES (?, ?, ?)",
-        [file.number, "coins", coins],
-    )
+        raise file.source.fault("its rows are transfers of the chain's own coin, not of tokens.")
+    stage.run("INSERT INTO odd VALUES (?, ?, ?)", [file.number, "coins", coins])
 
 
 def _of_known_standards(stage: Stage, file: FileTable, relation: str, standard: str) -> str:

@@ -194,7 +194,7 @@ def _check_one(stage: Stage, file: FileTable) -> None:
     if found:
         raise file.source.fault(
             f"it has several snapshots of {found[0][0]}, by column "
-            f"{quoted(column)}. Write each to a file of its own.",
+            f"{quoted(column)}. Write each to a file of its own."
         )
 
 
@@ -274,7 +274,7 @@ def _moment(stage: Stage, file: FileTable, options: SnapshotOptions) -> _Moment:
             says = f"Column {quoted(file.columns['timestamp'])} has no time that nbext reads, but {quoted(first)}"
         raise file.source.fault(
             f"of which block are these holders? {says}. Give it with --block N, "
-            "or its day with --date 2025-01-31.",
+            "or its day with --date 2025-01-31."
         )
     return _Moment(seconds=int(seconds), column="timestamp", at=own)
 
@@ -399,7 +399,7 @@ def _bearer(stage: Stage, file: FileTable, word: str, table: str) -> str:
     many = f"{len(bearing)} contracts have" if bearing else "No known contract has"
     raise file.source.fault(
         f"which token do these wallets hold? {many} the symbol {quoted(word)}. "
-        f"Name the token: --token {visible(word, 40)}=0x...",
+        f"Name the token: --token {visible(word, 40)}=0x..."
     )
 
 
@@ -427,7 +427,7 @@ class Tokens:
             if word != other and (missing := {word, other} - self.options.tokens.keys()):
                 raise self.file.source.fault(
                     f"its rows are of {quoted(other)} and of {quoted(word)}, and both would be {token}. "
-                    f"Name each token: --token {visible(min(missing), 40)}=0x...",
+                    f"Name each token: --token {visible(min(missing), 40)}=0x..."
                 )
             self.found[word] = token
         return self.found[word]
@@ -446,7 +446,7 @@ class Tokens:
                 what, raw = ("amounts", "") if transfers else ("balances", ", or --unit raw")
                 raise self.file.source.fault(
                     f"the decimals of {token} are unknown, so its {what} cannot be read. "
-                    f"Ingest a token list or tokens file that has them, or give --decimals N{raw}.",
+                    f"Ingest a token list or tokens file that has them, or give --decimals N{raw}."
                 )
             self.places[token] = places
         return self.places[token]

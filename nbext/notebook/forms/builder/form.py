@@ -307,10 +307,7 @@ class SegmentForm(Form):
         shown = self.node(part)
         words = f"{shown['label']} {shown.get('words', '')}".strip()
         del group.members[place]
-        return {
-            "goto": "removed",
-            "removed": {"parent": group.id, "place": place, "words": words},
-        }
+        return {"goto": "removed", "removed": {"parent": group.id, "place": place, "words": words}}
 
     def do_undo(self, _: Asked) -> Goto:
         """Go back one step; what was removed by it gets the focus."""
