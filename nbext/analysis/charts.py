@@ -299,8 +299,7 @@ def heatmap(
     wide = square and most > 50 * low > 0
     low = low if wide or not square else 0.0
     numbered = max(len(rows), len(columns)) <= MOST_NUMBERED
-    width, height = (44, 26) if numbered else (20, 20)
-    panel = {**_look("heatmap"), "width": {"step": width}, "height": {"step": height}}
+    panel = _look("heatmap") | _look("numbered" if numbered else "dense")
     for axis, names in (("x", columns), ("y", rows)):
         panel["encoding"][axis]["scale"] = {"domain": names}
     color = panel["layer"][0]["encoding"]["color"]
@@ -418,11 +417,7 @@ def _bars(
         low = min(least, begin) if begin else 10.0**first / 2
         ticks = [10.0**power for power in range(first, last + 1, 1 + (last - first) // 4)]
         x["title"], x["axis"] = f"{unit} (logarithmic)", _look("axis") | {"values": ticks}
-        x["scale"] = {
-            "type": "log",
-            "nice": False,
-            "domain": [low, most * max(most / low, 10) ** 0.3],
-        }
+        x["scale"] = _look("wide") | {"domain": [low, most * max(most / low, 10) ** 0.3]}
     for row in rows:
         # Nothing at all has no logarithm, and its number stands where the bars begin.
         row |= {"begin": begin or low, "end": max(row["value"], low)}

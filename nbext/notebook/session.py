@@ -68,8 +68,16 @@ _COLUMNS_IN_A_NOTEBOOK = 20
 _A_SEGMENT = {"wallet": {"contract": False}}
 # A client reads these when it is made: where one has changed, wherever it is set, the next call makes another.
 OF_THE_CONNECTION = (
-    *("base_url", "data_dir", "engine", "connect_timeout", "read_timeout"),
-    *("insecure", "ca_bundle", "max_body_mb", "attempts", "remote"),
+    "base_url",
+    "data_dir",
+    "engine",
+    "connect_timeout",
+    "read_timeout",
+    "insecure",
+    "ca_bundle",
+    "max_body_mb",
+    "attempts",
+    "remote",
 )
 _under_way: set[Future[None]] = set()
 _QUERY_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}\Z")

@@ -137,9 +137,8 @@ class Card(Form):
             if not is_amount or names.count(column.name) > 1:
                 continue
             # These rows are the first by address, or whichever the user left.
-            bins, of = column.bars(column.key.drop_null()), ""
-            if is_cut:
-                of = f" (of the {len(self.frame):,} rows here)"
+            bins = column.bars(column.key.drop_null())
+            of = f" (of the {len(self.frame):,} rows here)" if is_cut else ""
             # In the unit of a token, or of a collection's tokens.
             is_held = column.has_unit or unit == "token" or about["type"] == "integer"
             if is_cut and not self.not_explained and about.get("address") and is_held:

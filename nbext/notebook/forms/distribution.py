@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
@@ -22,68 +22,55 @@ _BINS, _NARROW = 10, 1e-300
 Bins = list[dict[str, Any]]
 
 
-def ranges(amounts: Sequence[float] | np.ndarray[Any, Any]) -> Bins:
-    """Return bins of finite numbers, and how many are in each; a ``max`` after < is not part of its bin.
+def ranges(values: np.ndarray[Any, Any], ends: Sequence[Any]) -> Iterator[Bins]:
+    """Yield bins of finite numbers, of which the first ones may leave out some where floats are not exact.
 
-    They are equally wide, but for amounts of which nearly all are small beside the largest: these grow.
+    They are equally wide, but for amounts of which nearly all are small beside the largest: these grow. A ``max`` after
+    < is not part of its bin. ``ends`` are the least and the largest, as a filter takes them.
 
-    >>> ranges([0, *[5] * 9, 70_000])[1]
-    {'name': '1 to 10', 'min': '1e0', 'max': '< 1e1', 'count': 9}
+    >>> next(ranges(np.array([0, *[5] * 9, 70_000.0]), ["0", "70000"]))[1]
+    {'name': '1 to 10', 'min': '1e0', 'max': '< 1e1'}
     """
     # In numpy: a result may have a million rows.
-    values = np.asarray(amounts, dtype="float64")
-    if not len(values):
-        return []
     least, most = float(values.min()), float(values.max())
     # Counts of NFTs are small whole numbers, and 1 and 2 are different owners; wider bins would merge them.
-    if most - least < MOST and bool((values == np.floor(values)).all()):
+    if most - least < MOST and abs(most) < 1e15 and (values == np.floor(values)).all():
         wholes = range(int(least), int(most) + 1)
-        return filled([{"name": f"{n:,}", "min": str(n), "max": str(n)} for n in wholes], values)
+        yield [{"name": f"{n:,}", "min": str(n), "max": str(n)} for n in wholes]
     # Each part by itself: the difference of the largest floats is none.
     width = most / _BINS - least / _BINS
-    if width < _NARROW:
-        return filled([{"name": short_text(least), "min": repr(least), "max": repr(most)}], values)
     above = values[values > 0]
-    none: Bins = []
-    # Drawn so, numbers that are spread evenly would look as if they grew: only where equal bins would be one alone.
-    if least >= 0 and most / 1000 >= above.min() and (above < most / 10).mean() > 0.8:
-        zeros = len(values) - len(above)
-        none = [{"name": "0", "min": "0", "max": "0", "count": zeros}] * bool(zeros)
-        first, last = math.floor(math.log10(above.min())), math.floor(math.log10(most)) + 1
-        steps = (1, 2, 5) if last - first <= 4 else (1,)
-        # A head has room for so many.
-        powers = range(first, last, -(-(last - first) // MOST))
-        written = [f"{step}e{power}" for power in powers for step in steps]
-        written.append(f"1e{last}")
-    else:
-        above, power = values, math.floor(math.log10(width))
-        step = next(one for one in (1, 2, 5, 10) if float(f"{one}e{power}") >= width or one == 10)
-        low, high = (math.floor(end / float(f"{step}e{power}")) for end in (least, most))
-        written = [f"{step * place}e{power}" for place in range(low, high + 2)]
-    bins: Bins = [
-        {
-            "name": f"{short_text(float(low))} to {short_text(float(high))}",
-            "min": low,
-            "max": f"< {high}",
-        }
-        for low, high in itertools.pairwise(written)
-    ]
-    # The largest may lie on the last edge.
-    bins[-1]["max"] = written[-1]
-    return [*none, *filled(bins, above)]
+    # Again with an edge more at either end: a float may lie on one, and what it was made of, or its logarithm, beyond.
+    for more in (0, 1) if width >= _NARROW else ():
+        # Drawn so, numbers that are spread evenly would look as if they grew: only where equal bins would be one alone.
+        if least >= 0 and most / 1000 >= above.min() and (above < most / 10).mean() > 0.8:
+            first, last = math.floor(math.log10(above.min())), math.floor(math.log10(most)) + 1
+            steps = (1, 2, 5) if last - first <= 4 else (1,)
+            # A head has room for so many.
+            powers = range(first - more, last + more, -(-(last - first) // MOST))
+            written = [f"{step}e{power}" for power in powers for step in steps]
+            written.append(f"1e{last + more}")
+            zeros = len(above) < len(values)
+        else:
+            power, zeros = math.floor(math.log10(width)), False
+            step = next((one for one in (1, 2, 5) if float(f"{one}e{power}") >= width), 10)
+            low, high = (math.floor(end / float(f"{step}e{power}")) for end in (least, most))
+            written = [f"{step * place}e{power}" for place in range(low - more, high + 2 + more)]
+        bins: Bins = [
+            {
+                "name": f"{short_text(float(low))} to {short_text(float(high))}",
+                "min": low,
+                "max": f"< {high}",
+            }
+            for low, high in itertools.pairwise(written)
+        ]
+        # The largest may lie on the last edge.
+        bins[-1]["max"] = written[-1]
+        yield [*[{"name": "0", "min": "0", "max": "0"}] * zeros, *bins]
+    yield [{"name": short_text(least), "min": ends[0], "max": ends[1]}]
 
 
-def filled(bins: Bins, values: np.ndarray[Any, Any]) -> Bins:
-    """Return bins with how many of some of their numbers are in each, without the empty ones at both ends."""
-    # Read back from their texts: 10.0**-2 * 5 is not the number 0.05.
-    edges = [float(one["min"]) for one in bins]
-    # Not below the first: log10 of an amount just below a power of ten rounds up, past the amount.
-    places = np.maximum(np.searchsorted(edges, values, "right") - 1, 0)
-    counts = np.bincount(places, minlength=len(bins)).tolist()
-    return _trimmed([{**one, "count": count} for one, count in zip(bins, counts, strict=True)])
-
-
-def _trimmed(bins: Bins) -> Bins:
+def trimmed(bins: Bins) -> Bins:
     """Return bins without the empty ones at both ends."""
     filled = [place for place, one in enumerate(bins) if one["count"]]
     return bins[filled[0] : filled[-1] + 1] if filled else []
@@ -135,7 +122,7 @@ def counted(
             name = f"{short_text(start)} to {short_text(end - is_nft)}"
         found.append({"name": name, "count": more - less})
     none = [{"name": "0", "count": whole - at_least[0]}] if whole > at_least[0] else []
-    return [*none, *_trimmed(found)], common.warnings
+    return [*none, *trimmed(found)], common.warnings
 
 
 def bars_html(bins: Bins, head: str) -> str:

@@ -52,6 +52,8 @@ export function plainNumber(typed) {
 /** Seconds since 1970 of a time, in UTC where it names no zone; NaN of another text. @param {string} time */
 export function instant(time) {
   const [, day, clock, fraction = "0", zone = "Z"] = time.match(TIME) ?? [];
+  // 2025-02-30 would be a day in March.
+  if (!(new Date(day ?? "").toJSON() ?? "").startsWith(day)) return Number.NaN;
   // The fraction apart: a Date cuts it to thousandths.
   return Date.parse(clock ? `${day}T${clock}${zone}` : (day ?? "")) / 1000 + Number(fraction);
 }

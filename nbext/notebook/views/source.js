@@ -19,16 +19,14 @@ const DAY = 86_400;
 
 /** @implements {Source} */
 export class ArraySource {
-  /** @param {(Column & { texts?: string, digits?: string, bins: import("./histogram.js").Bar[] })[]} columns  the exact texts of all rows, or the digits of addresses; bins of all */
+  /** @param {(Column & { texts: string, bins: import("./histogram.js").Bar[] })[]} columns  the exact texts and bins of all rows */
   constructor(columns, /** @type {number} */ total) {
     this.columns = columns;
     this.bins = columns.map(({ bins }) => bins);
     this.total = total;
-    this.values = columns.map(({ texts = "", digits }) => {
-      if (digits)
-        return Array.from({ length: total }, (_, row) => `0x${digits.slice(40 * row, 40 * row + 40)}`);
-      return total ? texts.split(BETWEEN).map((text) => (text === MISSING ? null : text)) : [];
-    });
+    this.values = columns.map(({ texts }) =>
+      total ? texts.split(BETWEEN).map((text) => (text === MISSING ? null : text)) : [],
+    );
     /** @type {Map<number, Key[]>} */
     this.known = new Map();
     /** @type {Map<number, (row: number) => boolean>} */
@@ -63,10 +61,9 @@ export class ArraySource {
       if (typeof made === "string") errors[at] = made;
       else this.tests.set(Number(at), made);
     }
-    const small = search.toLowerCase();
     const texts = this.values.filter((_, at) => ["text", "address"].includes(this.columns[at].kind));
-    const holds = (/** @type {string | null} */ value) => value?.toLowerCase().includes(small) ?? false;
-    if (small) this.tests.set(SEARCH, (row) => texts.some((values) => holds(values[row])));
+    const holds = holding(search);
+    if (search) this.tests.set(SEARCH, (row) => texts.some((values) => holds(values[row])));
     this.places = this.matching();
     const compare = order.map(([at, way]) => this.comparison(at, way === "ascending" ? 1 : -1));
     if (compare.length)
@@ -89,8 +86,8 @@ export class ArraySource {
     const values = this.values[at];
     if (kind !== "number" && kind !== "time") {
       if (text.startsWith("=")) return (row) => values[row] === text.slice(1);
-      const small = text.toLowerCase();
-      return (row) => values[row]?.toLowerCase().includes(small) ?? false;
+      const holds = holding(text);
+      return (row) => holds(values[row]);
     }
     const keys = /** @type {(bigint | number | null)[]} */ (this.keys(at));
     // Up to a day is before the next one.
@@ -154,19 +151,32 @@ export class ArraySource {
 
   /** @param {number} at @returns {import("./histogram.js").Bar[]} */
   bars(at) {
-    const { kind, decimals } = this.columns[at];
+    const { kind } = this.columns[at];
     const keys = this.keys(at);
     const all = this.tests.has(at) ? this.matching(at) : this.places;
     const known = Array.from(all, (row) => keys[row]).filter((one) => one !== null);
     /** @type {import("./histogram.js").Bar[]} */
     let bars = [];
-    if (kind === "number" || kind === "time") {
-      const drawn = known.map((one) => Number(one) / 10 ** (decimals ?? 0)).filter(Number.isFinite);
-      bars = filled(this.bins[at], drawn, kind === "time" ? instant : Number);
-    } else if (kind !== "address") bars = names(known.map(String));
+    if (kind === "number" || kind === "time") bars = this.bins[at].map((bin) => this.filled(at, bin, all));
+    else if (kind !== "address") bars = names(known.map(String));
+    // The empty ones at both ends say nothing.
+    const full = bars.map(({ count }) => count > 0);
+    bars = bars.slice(Math.max(0, full.indexOf(true)), full.lastIndexOf(true) + 1);
     const missing = all.length - known.length;
     return missing ? [...bars, { name: "missing", count: missing }] : bars;
   }
+
+  /** A bin, with how many of some rows its filter takes. @param {number} at @param {import("./histogram.js").Bar} bin @param {Uint32Array} rows */
+  filled(at, bin, rows) {
+    const fits = /** @type {(row: number) => boolean} */ (this.test(at, bin));
+    return { ...bin, count: rows.filter(fits).length };
+  }
+}
+
+/** Whether a text has another one in it, in letters of either case, as Arrow compares them. @param {string} part */
+function holding(part) {
+  const found = new RegExp(part.replace(/[\\^$.*+?()[\]{}|]/g, "\\$&"), "iu");
+  return (/** @type {string | null} */ text) => text !== null && found.test(text);
 }
 
 /** The values that most rows have; nothing where most have one of their own. @param {string[]} values */
@@ -175,21 +185,6 @@ function names(values) {
   const counted = new Map();
   for (const value of values) counted.set(value, (counted.get(value) ?? 0) + 1);
   if (counted.size > values.length / 2) return [];
-  const largest = [...counted].sort(([, a], [, b]) => b - a).slice(0, MOST_NAMES);
+  const largest = [...counted].sort(([x, a], [y, b]) => b - a || (x < y ? -1 : 1)).slice(0, MOST_NAMES);
   return largest.map(([name, number]) => ({ name, count: number, text: `=${name}` }));
-}
-
-/**
- * Bins, with how many of some of their numbers are in each, without the empty ones at both ends.
- * @param {import("./histogram.js").Bar[]} bins @param {number[]} values @param {(bound: string) => number} read
- */
-function filled(bins, values, read) {
-  const edges = bins.map(({ min = "" }) => read(min));
-  const bars = bins.map((bin) => ({ ...bin, count: 0 }));
-  for (const value of values) {
-    const at = edges.findLastIndex((edge) => edge <= value);
-    bars[Math.max(0, at)].count++;
-  }
-  const full = bars.map((bar) => bar.count > 0);
-  return bars.slice(full.indexOf(true), full.lastIndexOf(true) + 1);
 }

@@ -293,6 +293,7 @@ export class Table {
     if (kind === "address" && said.length > 20) said = `${said.slice(0, 10)}…${said.slice(-8)}`;
     else if (exact !== null && kind === "number") said = numberText(exact, column);
     else if (exact !== null && kind === "time") said = exact.replace("T", " ");
+    else if (kind === "text") said = said.slice(0, 200); // no cell is as wide
     const props = {
       class: `nbt-cell nbt-${kind}${exact === null ? " nbt-none" : ""}`,
       title: exact && kind === "number" && !id ? grouped(exact) : exact,

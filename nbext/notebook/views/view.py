@@ -29,8 +29,17 @@ def script_of(*names: str) -> str:
 
 # The last one has what the loader calls.
 SCRIPT = script_of(
-    *("dom.js", "link.js", "numbers.js", "form.js", "picker.js", "line.js"),
-    *("lines.js", "histogram.js", "table.js", "chart.js", "app.js"),
+    "dom.js",
+    "link.js",
+    "numbers.js",
+    "form.js",
+    "picker.js",
+    "line.js",
+    "lines.js",
+    "histogram.js",
+    "table.js",
+    "chart.js",
+    "app.js",
 )
 # Of this the snapshot in a notebook holds a copy: on one line and without its comment.
 MARKUP = " ".join(view_file("markup.css").partition("*/")[2].split())

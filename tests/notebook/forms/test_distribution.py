@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nbext.notebook.forms.distribution import ranges
+from tests.notebook.forms.shown_bars import bars_of
 
 AMOUNTS = st.lists(st.floats(allow_nan=False, allow_infinity=False), max_size=50)
 
 
 def named(amounts):
-    return [(one["name"], one["count"]) for one in ranges(amounts)]
+    return [(one["name"], one["count"]) for one in bars_of(amounts)]
 
 
 def empty(*edges):
@@ -62,13 +62,13 @@ def test_amounts_of_many_decades_have_no_more_bins_than_a_head_has_room_for():
 
 @given(AMOUNTS)
 def test_every_amount_falls_into_one_bin(amounts):
-    assert sum(one["count"] for one in ranges(amounts)) == len(amounts)
+    assert sum(one["count"] for one in bars_of(amounts)) == len(amounts)
 
 
 @given(st.lists(st.floats(0, 1e6), min_size=1, max_size=30), st.integers(1, 40))
 def test_numbers_that_are_spread_evenly_are_drawn_evenly(noise, length):
     even = [place / length * 1e6 for place in range(50 * length)]
-    counts = [one["count"] for one in ranges(even)]
+    counts = [one["count"] for one in bars_of(even)]
     # All but the last, which begins at the largest number.
     assert max(counts[:-1]) - min(counts[:-1]) <= 1
-    assert len(ranges([*noise, *even])) <= 13
+    assert len(bars_of([*noise, *even])) <= 13

@@ -117,6 +117,77 @@ def test_a_bar_filters_the_rows_that_it_counts(shell):
             assert len(asked(made, **{one.name: bounds}).rows) == bar["count"], (one.name, bar)
 
 
+@given(
+    st.lists(
+        st.builds(
+            lambda whole, least: whole + Decimal(least).scaleb(-18),
+            st.integers(0, 2) | st.sampled_from([30, 10**5, 2**63, 10**22]),
+            st.integers(-1, 1) | st.integers(0, 10**18),
+        ),
+        min_size=1,
+        max_size=12,
+    )
+)
+@settings(max_examples=150)
+def test_a_bar_counts_what_its_filter_takes_also_of_numbers_between_two_floats(values):
+    tables = [
+        pd.DataFrame({"UNI_balance_raw": values}),
+        amounts([max(0, int(one.scaleb(18))) for one in values], decimals=18),
+        pd.DataFrame(
+            {"UNI_balance_raw": np.array(list(map(abs, map(int, values))), dtype="uint64")}
+        )
+        if max(values) < 2**64
+        else pd.DataFrame({"UNI_balance_raw": list(map(int, values))}),
+    ]
+    for table in tables:
+        made = nbext.explore(table)
+        bars = summary(made)["bars"]
+        assert sum(one["count"] for one in bars) == len(table)
+        for one in bars:
+            bounds = {side: one[side] for side in ("min", "max")}
+            assert len(asked(made, UNI_balance_raw=bounds).rows) == one["count"], one
+
+
+def test_a_column_of_one_float_past_a_hundred_digits_has_a_bar_that_filters():
+    made = nbext.explore(pd.DataFrame({"number": [1e300, 1e300]}))
+    bar = {"name": "1e+300", "min": "1e+300", "max": "1e+300", "count": 2}
+    assert summary(made)["bars"] == [bar]
+    assert len(asked(made, number={"min": bar["min"], "max": bar["max"]}).rows) == 2
+
+
+def test_what_is_inside_of_a_cell_is_shown_as_it_is_and_categories_by_what_they_are():
+    long = np.arange(1_100)
+    table = pd.DataFrame(
+        {
+            "record": [{"a": 1}, {"b": 2}, {}],
+            "list": [[1, 2], [2.5], (1, None)],
+            "array": [long, None, long[:1]],
+            "number": pd.Categorical([100, 9, None]),
+            "time": pd.Categorical(pd.to_datetime(["2025-01-02", None, "2025-01-01"])),
+        }
+    )
+    made = nbext.explore(table)
+    assert column(made, 0) == ["{'a': 1}", "{'b': 2}", "{}"]
+    assert column(made, 1) == ["[1, 2]", "[2.5]", "(1, None)"]
+    assert column(made, 2) == [str(long.tolist()), None, "[0]"]
+    assert [one.kind for one in made.columns[3:]] == ["number", "time"]
+    assert column(asked(made, order=[("number", "ascending")]), 3) == ["9", "100", None]
+
+
+def test_a_text_is_whole_and_found_as_it_is_shown_and_a_year_before_1000_has_four_digits():
+    texts = ["US\u200bDC", "x" * 250, "x" * 249 + "y"]
+    old = np.array(["0999-12-31", "0001-01-01", "2025-01-01"], dtype="datetime64[s]")
+    made = nbext.explore(pd.DataFrame({"name": texts, "old": old}))
+    assert column(made) == ["US\\u200bDC", *texts[1:]]
+    assert column(asked(made, "\\u200b")) == column(asked(made, name={"text": "=US\\u200bDC"}))
+    assert column(asked(made, name={"text": f"={texts[2]}"})) == [texts[2]]
+    assert column(asked(made, order=[("old", "ascending")]), 1) == [
+        "0001-01-01",
+        "0999-12-31",
+        "2025-01-01",
+    ]
+
+
 def test_a_filtered_columns_bars_are_those_of_all_that_the_other_filters_take():
     some = pd.DataFrame({"number": [1, 2, 2, None], "kind": ["a", "a", "b", "b"], "at": range(4)})
     made = asked(nbext.explore(some.astype({"number": "Int64"})), number={"min": "2"})

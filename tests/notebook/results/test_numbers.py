@@ -12,8 +12,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from nbext.notebook.forms.distribution import ranges
 from nbext.notebook.results import numbers
+from tests.notebook.forms.shown_bars import bars_of
 
 CASES = json.loads((Path(__file__).parents[2] / "views" / "numbers.json").read_text("utf-8"))
 
@@ -48,12 +48,12 @@ def test_times_are_written_to_the_second_in_utc_also_of_years_that_python_has_no
 
 def test_bins_are_by_the_numbers_and_what_each_filters_holds_what_it_counts():
     made = [
-        [values, [[one["name"], one["count"]] for one in ranges(values)]]
+        [values, [[one["name"], one["count"]] for one in bars_of(values)]]
         for values, _ in CASES["bins"]
     ]
     assert made == CASES["bins"]
     for values, _ in CASES["bins"]:
-        for one in ranges(values):
+        for one in bars_of(values):
             low, high = float(one["min"]), float(one["max"].lstrip("< "))
             within = operator.lt if one["max"].startswith("<") else operator.le
             held = [value for value in values if low <= value and within(value, high)]

@@ -22,7 +22,7 @@ from nbext.core.provenance import Provenance
 from nbext.core.uint256 import ungrouped, units_text
 from nbext.core.untrusted_text import quoted, visible
 from nbext.errors import UsageError
-from nbext.notebook.forms.distribution import Bins, filled, ranges
+from nbext.notebook.forms.distribution import Bins, ranges, trimmed
 from nbext.notebook.forms.markup import is_repeated, text_of
 from nbext.notebook.results.numbers import IS_ID, IS_SHARE
 from nbext.notebook.results.tables import is_missing
@@ -98,23 +98,19 @@ class TableColumn:
 
     @cached_property
     def _written(self) -> str:
-        """How times are written: of whole days alone as days, of whole seconds alone without fractions."""
-        for unit, form in (("day", "%Y-%m-%d"), ("second", "%Y-%m-%dT%H:%M:%SZ")):
+        """How times are written after the year: of whole days as days, of whole seconds without fractions."""
+        for unit, form in (("day", "-%m-%d"), ("second", "-%m-%dT%H:%M:%SZ")):
             if pc.all(pc.equal(self.key, pc.floor_temporal(self.key, unit=unit))).as_py():
                 return form
-        return "%Y-%m-%dT%H:%M:%S.%fZ"
+        return "-%m-%dT%H:%M:%S.%fZ"
 
     def values(self) -> dict[str, Any]:
-        """Return the values as a page holds them, with bins of all: as one exact text; of addresses their digits."""
+        """Return the values as a page holds them, as one exact text, with bins of all."""
         texts = [_MISSING if one is None else one for one in map(self.text, self.key.to_pylist())]
-        if self.kind == "address" and all(map(looks_like_address, texts)):
-            held = {"digits": "".join(text[2:] for text in texts)}
-        else:
-            held = {"texts": _BETWEEN.join(texts)}
-        return {**held, "bins": self.bars(self.key.drop_null())}
+        return {"texts": _BETWEEN.join(texts), "bins": self.bars(self.key.drop_null())}
 
-    def matching(self, asked: Mapping[str, str]) -> Any:
-        """Return which rows a filter takes, as an Arrow mask, null where a value is missing.
+    def matching(self, asked: Mapping[str, str], rows: Any) -> Any:
+        """Return which rows of the key a filter takes, as an Arrow mask, null where a value is missing.
 
         `UsageError` where a bound cannot be read. A ``max`` that begins with < is not part of what it takes; a ``text``
         that begins with = is the whole text.
@@ -122,14 +118,14 @@ class TableColumn:
         text = asked.get("text", "")
         if self.kind in ("text", "address", "flag"):
             if text.startswith("="):
-                return pc.equal(self.key, text[1:])
-            return pc.match_substring(self.key, text, ignore_case=True)
+                return pc.equal(rows, text[1:])
+            return pc.match_substring(rows, text, ignore_case=True)
         masks = [
-            self._compared(asked[side], side) for side in ("min", "max") if asked.get(side)
-        ] or [pc.is_valid(self.key)]
-        return reduce(pc.and_, masks)
+            self._compared(rows, asked[side], side) for side in ("min", "max") if asked.get(side)
+        ]
+        return reduce(pc.and_, masks or [pc.is_valid(rows)])
 
-    def _compared(self, text: str, side: str) -> Any:
+    def _compared(self, rows: Any, text: str, side: str) -> Any:
         compare = pc.greater_equal if side == "min" else pc.less_equal
         if self.kind == "time":
             edge: Any = day_or_instant(text, side, self.name)
@@ -143,7 +139,7 @@ class TableColumn:
         else:
             whole = min(max(self._edge(text, side), 1 - 10**_WIDE), 10**_WIDE - 1)
             edge = _EXACT.scaleb(Decimal(whole), -self.key.type.scale)
-        return compare(self.key, pa.scalar(edge, self.key.type))
+        return compare(rows, pa.scalar(edge, self.key.type))
 
     def _edge(self, text: str, side: str) -> int:
         """Return the nearest of the numbers that the column can hold within a bound: comparing with it is exact."""
@@ -168,15 +164,16 @@ class TableColumn:
         if value is None:
             return None
         if self.kind == "time":
-            return f"{value:{self._written}}"
+            # %Y writes the year 999 with three digits, which no page reads.
+            return f"{value.year:04}{value:{self._written}}"
         if self.kind != "number":
-            return visible(value)
+            return str(value)
         return repr(value) if isinstance(value, float) else unit_digits(value, self.decimals)
 
     def summed_up(self, rows: Any) -> dict[str, Any]:
         """Return what the page says of some rows of the key: missing, distinct, extremes, the exact sum."""
         known = rows.drop_null()
-        made: dict[str, Any] = {"missing": len(rows) - len(known)}
+        made: dict[str, Any] = {"missing": rows.null_count}
         if self.kind not in ("number", "time"):
             made["distinct"] = pc.count_distinct(known).as_py()
         elif len(known):
@@ -188,29 +185,32 @@ class TableColumn:
 
     @cached_property
     def _bins(self) -> Bins:
-        """Bins of all rows: those of some of them are compared with all."""
-        return ranges(self._drawn(self.key.drop_null()))
+        """Bins of all rows, each of which is in one: those of some of them are compared with all."""
+        known = self.key.drop_null()
+        if self._is_float:
+            known = known.filter(pc.is_finite(known))
+        if not len(known):
+            return []
+        if is_time := self.kind == "time":
+            values = known.cast("int64").to_numpy(zero_copy_only=False) // _DAY
+        else:
+            values = _floats(known) / 10.0**self.decimals
+        ends = list(map(self.text, pc.min_max(known).as_py().values()))
+        made = (_dated(bins) if is_time else bins for bins in ranges(values, ends))
+        counted = (self._counted(bins, known) for bins in made)
+        return next(bars for bars in counted if sum(one["count"] for one in bars) == len(known))
 
     def bars(self, rows: Any) -> Bins:
         """Return how some rows of the key are spread: bars with the filters that take them, one for those missing."""
-        known = rows.drop_null()
         if self.kind in ("number", "time"):
-            bars = filled(self._bins, self._drawn(known))
+            bars = self._counted(self._bins, rows)
         else:
-            bars = self._names(known) if self.kind != "address" else []
-        if self.kind == "time":
-            for one in bars:
-                one |= {side: _day(one[side]) for side in ("min", "max")}
-                one["name"] = f"from {one['min']}"
-        missing = len(rows) - len(known)
-        return [*bars, *[{"name": "missing", "count": missing}] * bool(missing)]
+            bars = self._names(rows.drop_null()) if self.kind != "address" else []
+        return [*bars, *[{"name": "missing", "count": rows.null_count}] * bool(rows.null_count)]
 
-    def _drawn(self, known: Any) -> Any:
-        """Return what bins are made of: finite numbers, in the token's unit, or days since 1970."""
-        if self.kind == "time":
-            return known.cast("int64").to_numpy(zero_copy_only=False) // _DAY
-        values = _floats(known)
-        return values[np.isfinite(values)] / 10.0**self.decimals
+    def _counted(self, bins: Bins, rows: Any) -> Bins:
+        """Return bins with how many rows their filters take, without the empty ones at both ends."""
+        return trimmed([{**one, "count": self.matching(one, rows).true_count} for one in bins])
 
     def _sum(self, known: Any) -> str:
         if self._is_float:
@@ -223,17 +223,14 @@ class TableColumn:
             return unit_digits(sum(map(Decimal, known.to_pylist()), Decimal(0)), self.decimals)
 
     def _names(self, known: Any) -> Bins:
-        found = pc.value_counts(known)
+        found = pa.RecordBatch.from_struct_array(pc.value_counts(known))
         if len(found) > len(known) / 2:
             return []
-        largest = pc.select_k_unstable(found.field("counts"), _MOST_VALUES, [("", "descending")])
+        # Of equally many the first by name, as a page has them.
+        order = [("counts", "descending"), ("values", "ascending")]
         return [
-            {
-                "name": visible(one["values"], 60),
-                "count": one["counts"],
-                "text": f"={one['values']}",
-            }
-            for one in found.take(largest).to_pylist()
+            {"name": one["values"], "count": one["counts"], "text": f"={one['values']}"}
+            for one in found.take(pc.select_k_unstable(found, _MOST_VALUES, order)).to_pylist()
         ]
 
 
@@ -241,10 +238,15 @@ def _floats(known: Any) -> Any:
     return known.cast("float64").to_numpy(zero_copy_only=False)
 
 
-def _day(bound: str) -> str:
-    """Return a bound in days since 1970 as a date."""
-    *below, days = bound.split()
-    return " ".join([*below, str(np.clip(np.datetime64(int(float(days)), "D"), *_DAYS))])
+def _dated(bins: Bins) -> Bins:
+    """Return bins of days since 1970 with dates as their bounds."""
+
+    def day(bound: str) -> str:
+        *below, days = bound.split()
+        return " ".join([*below, str(np.clip(np.datetime64(int(float(days)), "D"), *_DAYS))])
+
+    dates = [(day(one["min"]), day(one["max"])) for one in bins]
+    return [{"name": f"from {low}", "min": low, "max": high} for low, high in dates]
 
 
 def unit_digits(value: Any, decimals: int) -> str:
@@ -287,10 +289,17 @@ def _column(name: str, values: pd.Series[Any], about: Mapping[str, Any]) -> Tabl
         values = values.astype(object)
     try:
         key = pa.array(values, from_pandas=True)
+        if pa.types.is_dictionary(key.type):
+            key = key.cast(key.type.value_type)
         if pa.types.is_timestamp(key.type):
             pc.min_max(key).as_py()
+        # Arrow's records have the fields of all of them, and its lists floats for whole numbers.
+        fits = values.dtype != object or not pa.types.is_nested(key.type)
     except (pa.ArrowException, OverflowError, TypeError, UnicodeError):
-        # Objects of several types, numbers past 64 bits, half of a pair of characters, years past 9999: their texts.
+        # Objects of several types, numbers past 64 bits, half of a pair of characters, years past 9999.
+        fits = False
+    if not fits:
+        # Their texts.
         given = [
             None if is_missing(one) else one for one in values.astype(object).to_numpy().tolist()
         ]
@@ -308,8 +317,10 @@ def _column(name: str, values: pd.Series[Any], about: Mapping[str, Any]) -> Tabl
 
 
 def _texts(values: list[Any]) -> Any:
-    """Return values of other types as their texts, as in a notebook's table."""
-    return pa.array([None if one is None else visible(one, None) for one in values], pa.string())
+    """Return values as their texts, as in a notebook's table: what is searched and compared is what is read."""
+    # The text of a long array has no middle.
+    plain = (one.tolist() if isinstance(one, np.ndarray) else one for one in values)
+    return pa.array([None if one is None else visible(one, None) for one in plain], pa.string())
 
 
 def _keyed(key: Any, about: Mapping[str, Any]) -> tuple[str, Any]:
@@ -326,7 +337,10 @@ def _keyed(key: Any, about: Mapping[str, Any]) -> tuple[str, Any]:
         # A time of another zone would be written as if it were of UTC.
         zone = getattr(key.type, "tz", None) and "UTC"
         return "time", key.cast(pa.timestamp("us", zone), safe=False)
-    if str(key.type) not in ("string", "large_string"):
+    if (
+        str(key.type) not in ("string", "large_string")
+        or pc.any(pc.match_substring_regex(key, "[^ -~]")).as_py()
+    ):
         key = _texts(key.to_pylist())
     key = key.cast(pa.string())
     if (

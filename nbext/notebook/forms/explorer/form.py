@@ -60,29 +60,29 @@ _POLICY = (
 
 def _condition(column: TableColumn, bounds: Mapping[str, str]) -> dict[str, Any] | None:
     """Return the condition that asks for a filter of a column; None where there is no such one."""
-    about = column.about
+    about, unit = column.about, column.about.get("unit")
     if column.kind == "address":
         address = bounds.get("text", "").lstrip("=").strip().lower()
         is_wallet = column.name == "address" and looks_like_address(address)
         return {"wallet": {"in": [address]}} if is_wallet else None
     if column.name in _FACTS and about.get("chain") and not about.get("address"):
         fact = _FACTS[column.name]
-        return {"activity": {fact: _within(column, bounds, int), "chain": about["chain"]}}
-    if not about.get("address") or column.kind != "number" or about.get("unit") == "share":
+        return {"activity": {fact: _within(column, bounds), "chain": about["chain"]}}
+    if not about.get("address") or column.kind != "number" or unit == "share":
         return None
     # A wallet that holds none is a row with 0 here; without a lower bound the condition would leave it out.
-    if about.get("unit") is None:
-        return holding("nft", about, count={"min": 0, **_within(column, bounds, int)})
-    unit = {"unit": "raw"} if about["unit"] == "raw" and not column.has_unit else {}
-    return holding("token", about, balance={"min": "0", **_within(column, bounds, str)}, **unit)
+    if unit is None:
+        return holding("nft", about, count={"min": 0, **_within(column, bounds)})
+    raw = {"unit": "raw"} if unit == "raw" and not column.has_unit else {}
+    return holding("token", about, balance={"min": "0", **_within(column, bounds)}, **raw)
 
 
-def _within(
-    column: TableColumn, bounds: Mapping[str, str], kind: type[int] | type[str]
-) -> dict[str, Any]:
+def _within(column: TableColumn, bounds: Mapping[str, str]) -> dict[str, Any]:
+    """Return bounds as a condition has them: amounts and times are texts there, counts numbers."""
     names = _SIDES if column.kind == "time" else {}
+    made = str if names or column.about.get("unit") else int
     return {
-        names.get(side, side): (str if names else kind)(column.bound(text, side))
+        names.get(side, side): made(column.bound(text, side))
         for side, text in bounds.items()
         if text
     }
@@ -189,12 +189,13 @@ class Explorer(Form):
         self._masks: dict[int, Any] = {}
         self.errors: dict[int, str] = {}
         for at, given in filters.items():
-            bounds = {side: str(text) for side, text in given.items()}
+            place, bounds = int(at), {side: str(text) for side, text in given.items()}
+            column = self.columns[place]
             try:
-                self._masks[int(at)] = self.columns[int(at)].matching(bounds)
-                self.asked[int(at)] = bounds
+                self._masks[place] = column.matching(bounds, column.key)
+                self.asked[place] = bounds
             except UsageError as error:
-                self.errors[int(at)] = str(error)
+                self.errors[place] = str(error)
         if self.search:
             found = [
                 pc.match_substring(one.key, self.search, ignore_case=True)
@@ -369,19 +370,18 @@ def page(
     # Digits of amounts and addresses hardly ever repeat: searching for that by itself makes them a tenth longer.
     deflate = zlib.compressobj(9, strategy=zlib.Z_FILTERED)
     # In base 85, which takes 1.25 letters for a byte; a script's text must have no comment of HTML in it.
-    letters = base64.b85encode(deflate.compress(held) + deflate.flush())
-    data = letters.replace(b"<", b",").decode()
-    script, style = script_of(*_MODULES), STYLE
-    policy = _POLICY.format(script=_digest(script), style=_digest(style))
+    letters = base64.b85encode(deflate.compress(held) + deflate.flush()).replace(b"<", b",")
+    script = script_of(*_MODULES)
+    policy = _POLICY.format(script=_digest(script), style=_digest(STYLE))
     words = html(title or target.path.stem)
     text = (
         f'<!doctype html><html lang="en"><head><meta charset="utf-8">'
         f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
-        f'<meta name="viewport" content="width=device-width"><title>{words}</title><style>{style}</style></head>'
+        f'<meta name="viewport" content="width=device-width"><title>{words}</title><style>{STYLE}</style></head>'
         f'<body><main class="nbext-box nbext-form nbext-page"><h1>{words}</h1>{"".join(_about(table))}'
         f'<div id="nbext-table" role="status">Unpacking {html(size_in_words(table))} ...</div></main>'
         f'<script type="application/octet-stream" id="nbext-data" data-name="{html(target.path.stem, None)}.csv">'
-        f"{data}</script>"
+        f"{letters.decode()}</script>"
         f'<script type="module">{script}</script></body></html>\n'
     )
     with target.opened() as file:
@@ -411,8 +411,7 @@ def _about(table: pd.DataFrame) -> Iterator[str]:
             yield f"<p>The chart is not part of this page: {html(error, None)}</p>"
         else:
             source = f"data:image/png;base64,{base64.b64encode(picture).decode()}"
-            width = drawn_width(picture)
-            yield f'<img alt="{html(chart.words, None)}" width="{width}" src="{source}">'
+            yield f'<img alt="{html(chart.words, None)}" width="{drawn_width(picture)}" src="{source}">'
 
 
 def explore(table: pd.DataFrame | Chart, *, client: Client | None = None) -> Explorer | LiveChart:
