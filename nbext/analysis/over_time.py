@@ -97,7 +97,7 @@ def trend(
     """
     asked = _timeless(segment, client_of(client, segment, does="counts through time"), "A trend")
     step = hours_of(every, "/every")
-    wanted, most, note = _hours_since(asked, since, count_common([asked], [[0]]).chain)
+    wanted, most, note = _hours_since(asked, since)
     length = min(wanted, most)
     if length // step >= MOST_POINTS:
         longer = f"{length // (24 * MOST_POINTS) + 1}d"
@@ -163,8 +163,12 @@ def before(timestamp: str, hours: int) -> str:
     return str(time_text(datetime.fromisoformat(timestamp) - timedelta(hours=hours)))
 
 
-def _hours_since(asked: Segment, since: Any, chain: str) -> tuple[int, int, str]:
-    """Return the hours from a time, and from a chain's beginning, to its last block, and what to say of a cut."""
+def _hours_since(asked: Segment, since: Any, chain: str = "") -> tuple[int, int, str]:
+    """Return the hours from a time, and from a chain's beginning, to its last block, and what to say of a cut.
+
+    The chain is the segment's own where none is given.
+    """
+    chain = chain or count_common([asked], [[0]]).chain
     since = from_python(since, "/since")
     extents = asked.client.about()["data"]["chains"]
     extent = next((one for one in extents if one["chain"] == chain and one["lastTimestamp"]), None)
@@ -253,7 +257,7 @@ def changes(
     hours, cut, since = 0, list[str](), from_python(since, "/since")
     if isinstance(since, str) and SPAN.fullmatch(since):
         # `asOf` knows no years.
-        wanted, most, note = _hours_since(asked, since, count_common([asked], [[0]]).chain)
+        wanted, most, note = _hours_since(asked, since)
         hours, cut = min(wanted, most), [note] * (wanted > most)
         since = f"{hours}h"
     rows = client.segment_changes(asked.filters, asked.operator, since)

@@ -189,8 +189,9 @@ def search(
         operation="search_nfts",
         service=service.transport.origin.url,
         warnings=reading.warnings,
+        as_of=reading.as_of,
         term=text,
         matched=matched,
         returned=len(table),
-        truncated=isinstance(matched, int) and offset + len(table) < matched,
+        truncated=matched is not None and offset + len(table) < matched,
     ).attach(table)

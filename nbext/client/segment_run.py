@@ -319,9 +319,14 @@ class SegmentRun:
         is_typed = self.service.ours and reading.table is not None
         call = replace(call, types={} if is_typed else reading.types | self._types)
         found = self.service.table(reading, call, limit=self._limit, counts=self._counts)
-        check_count(len(found), {}, self._limit)
-        self._notes += reading.warnings
+        self._took(reading, len(found))
         return found
+
+    def _took(self, reading: Reading, rows: int) -> None:
+        """Hold the rows against the limit, and remember what is to be known of them."""
+        check_count(rows, {}, self._limit)
+        self._notes += reading.warnings
+        self._described.as_of = reading.as_of or self._described.as_of
 
     def _describe(self) -> None:
         """Ask what the service says of the segment, before its rows: now it is known whose service it is."""
@@ -395,8 +400,7 @@ class SegmentRun:
             tables = frames.alike(page.table for page in every)
             batches = (batch for table in tables for batch in table.to_batches())
             rows = to.write(first.table.schema, batches, file)
-        check_count(rows, {}, self._limit)
-        self._notes += reading.warnings
+        self._took(reading, rows)
         return rows
 
     def path(self, template: str) -> str:
@@ -450,10 +454,9 @@ class SegmentRun:
         reading, rows = self._described, len(table) if rows is None else rows
         said = reading.said
         matched = reading.counts.get("matched", reading.stated.get("total"))
-        # A stranger may have anything under that name.
-        stated = said.get("warnings") or []
         warnings = [
-            *map(str, stated if isinstance(stated, list) else [stated]),
+            # Those of a stranger are among the signs of its answer.
+            *(said.get("warnings", ()) if self.service.ours else ()),
             *reading.warnings,
             *self._notes,
             *frames.wide_columns(reading.types | self._types, table.dtypes),
@@ -466,7 +469,7 @@ class SegmentRun:
             service=self.service.transport.origin.url,
             status=reading.word,
             **{name: words.get(name) for name in ("operator", "filters", "limit")},
-            as_of=said.get("asOf") or reading.as_of,
+            as_of=reading.as_of or said.get("asOf"),
             chain=said.get("chain", self._of.get("chain")),
             matched=matched,
             returned=rows,

@@ -97,6 +97,8 @@ class History:
     """The queries of one session, the first being number 1."""
 
     runs: list[PastQuery] = field(default_factory=list)
+    # Of the last table, whichever call it is of.
+    last: Provenance = field(default_factory=Provenance)
 
     def add(self, query: SegmentQuery, result: Any) -> None:
         """Add a query, and its result's provenance."""
@@ -104,7 +106,8 @@ class History:
         from nbext.client.filters import remembered
 
         # Without the addresses of its lists: a session would hold all that it ever asked by.
-        body, about = query.body and replace(query.body, value=None), Provenance.of(result)
+        body = query.body and replace(query.body, value=None)
+        self.last = about = Provenance.of(result)
         filters, sent = query.filters, about.filters
         if isinstance(sent, dict) and "asOf" in sent:
             # The notebook may be pinned to that time, and tomorrow to another.
@@ -124,9 +127,8 @@ class History:
         return self.runs[wanted - 1]
 
     def last_notes(self, service: str) -> list[str]:
-        """Return what was noted of the last query's rows: why they may be incomplete; nothing of another service's."""
-        about = self.runs[-1].about if self.runs else Provenance()
-        return about.notes() if about.service == service else []
+        """Return what was noted of the last table: why it may be incomplete; nothing of another service's."""
+        return self.last.notes() if self.last.service == service else []
 
     def rows(self) -> list[dict[str, Any]]:
         """Return one row per query: its request, its id, the rows that matched and were returned, the block of the

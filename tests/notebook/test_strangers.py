@@ -81,7 +81,7 @@ def test_nested_keys_with_numeric_ids_and_foreign_status_words(shell, stranger):
     lines, rows = followed(shell, RUN)
     assert lines == [
         'remote.segment.paths.id = "job.nummer"',
-        'remote.states.done = "FERTIG"',
+        'remote.segment.states.done = "FERTIG"',
         'remote.export.paths.rows = "zeilen"',
     ]
     assert rows == [{"address": A}, {"address": B}]
@@ -128,7 +128,7 @@ def test_polling_by_an_address_in_a_header(shell, stranger):
 
 
 def test_the_lines_in_use_and_why_the_last_rows_may_be_incomplete_are_in_the_status(
-    shell, stranger
+    shell, stranger, tmp_path
 ):
     stranger.script("POST /v1/segment/execute", reply({"rows": [{"address": A}], "left": 15}))
     shell.run("%nbext set remote.export.paths.next = more")
@@ -138,6 +138,19 @@ def test_the_lines_in_use_and_why_the_last_rows_may_be_incomplete_are_in_the_sta
     assert (
         "last rows Beside the rows the answer has fields that nbext does not understand: left = 15"
         in status
+    )
+    # Of whatever was asked last.
+    stranger.script("POST /v1/search", reply({"hits": [{"name": "Apes"}], "truncated": "maybe"}))
+    shell.run("%nft search apes")
+    said = shell.run("%nbext status").printed
+    assert "fields that nbext does not understand: truncated = 'maybe'" in said
+    assert "left = 15" not in said
+    rows = reply(f"# 1 of 9\naddress,n\n{A},1\n".encode(), content_type="text/csv")
+    stranger.script("GET /v1/segment/abc", reply({}, 404))
+    stranger.script("GET /v1/segment/abc/csv", rows)
+    shell.run(f"%segment abc --csv --to {tmp_path / 'rows.csv'}")
+    assert (
+        "last rows Above the header the answer says '1 of 9'" in shell.run("%nbext status").printed
     )
     moved = shell.run(f"%nbext set base_url {stranger.url}/other").printed
     assert "read by the lines that are set: remote.export.paths.next = more." in moved

@@ -183,9 +183,9 @@ def some_rows(page: ForeignPage) -> list[dict[str, Any]]:
 def refuse_others(records: Sequence[Place], *, addressed: bool) -> None:
     """Refuse what came among records, or `some_rows` of a table, instead of one: {"remaining": 15} at their end.
 
-    ``addressed``: where most have an address, each has one.
+    ``addressed``: where most have an address, each has one; without it, an address may look otherwise, and be missing.
     """
-    wallets = _address_column(records[:20]) if addressed else None
+    wallets = _address_column(records[:20])
     for row in records:
         other = records[-1] if row is records[0] else records[0]
         alone = row is other or row.keys().isdisjoint(other)
@@ -197,6 +197,7 @@ def refuse_others(records: Sequence[Place], *, addressed: bool) -> None:
         # One with a dot is an address to those who resolve it.
         is_text = isinstance(value, str) and "." in value.strip(".")
         is_name = is_text and not re.search(_REMARK, value)
+        is_wrong = wallets and (addressed or re.fullmatch(_ALONE, str(value)))
         is_cut = any(isinstance(one, str) and re.match(_CUT, one) for one in row.values())
         is_header = row and all(str(one).lower() == name.lower() for name, one in row.items())
         # {"name": "sum", "total": 3} after {"address": ..., "name": ...}
@@ -204,7 +205,7 @@ def refuse_others(records: Sequence[Place], *, addressed: bool) -> None:
         # What has an id is a hit, though its owner be unknown, and has a note; {"id": "sum", "total": 3} is none.
         is_hit = not (addressed or re.search(_REMARK, str(row.get("id") or "sum")))
         is_other = is_about or (lacks and not is_hit) or (alone and len(records) > 2)
-        if is_header or is_other or ((wallets or is_cut) and not is_name):
+        if is_header or is_other or ((is_wrong or is_cut) and not is_name):
             raise _no_row(row if is_other else value)
     _refuse_footer([*records[:-1][:2], *records[-1:]])
 
@@ -225,6 +226,8 @@ def _no_row(value: object) -> ProtocolError:
 
 # An address as a page shows it: 0x1234...abcd
 _CUT = r"0x[0-9a-fA-F]*(\.\.|…|\*\*)"
+# In the place of an address of any chain: several words, or one that names a sum.
+_ALONE = r"(?i)\S+\s.*\S|total|sum|count|average"
 # What ends rows: a sum, a remark, an exception of the database that sent them.
 _REMARK = rf"(?i)\s|total|sum|count|average|exception|^error|^\W+$|\.\.\.$|^{_CUT}"
 

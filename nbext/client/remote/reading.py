@@ -341,7 +341,10 @@ def _read_job(page: ForeignPage) -> None:
 def _unknown_word(word: str, profile: ForeignProfile) -> AmbiguousAnswer:
     """Return the error that asks what a status word means."""
     plain = one_line(word, length=60)
-    lines = [profile.adding(f"states.{state}", [plain]) for state in ("done", "running", "failed")]
+    lines = [
+        profile.adding(f"{profile.operation}.states.{state}", [plain])
+        for state in ("done", "running", "failed")
+    ]
     return AmbiguousAnswer(
         f"nbext does not know what the service's status {plain!r} means. If it means done: `%nbext set {lines[0]}`. "
         f"Otherwise write states.running or states.failed in its place.",
@@ -444,8 +447,6 @@ def _raise_error(page: ForeignPage, want: Want) -> None:
 
 def _read_table(page: ForeignPage) -> None:
     profile, of_search = page.profile, page.profile.operation == "search"
-    as_of = page.first("as_of")
-    page.as_of = as_of if isinstance(as_of, dict | None) else {"timestamp": str(as_of)}
     chosen = profile.paths.get("rows", "")
     try:
         found = _rows_of(page)
@@ -457,6 +458,8 @@ def _read_table(page: ForeignPage) -> None:
     rows = table.records
     _refuse_rows(rows, profile)
     page.signs = signs = signs_of(page, table.source, table.path or chosen)
+    as_of = signs.first("as_of")
+    page.as_of = as_of if isinstance(as_of, dict | None) else {"timestamp": str(as_of)}
     total = signs.first("total") or signs.first("count")
     page.stated = {} if total is None else {"total": total}
     if not (signs["way"] or page.url or page.poll):

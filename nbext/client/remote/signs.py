@@ -73,8 +73,9 @@ class Signs(defaultdict[str, dict[str, Any]]):
     ``way``: ways to the next page, of which a field may mean several; ``more``: whether there is one; ``ended``: a next
     that is null; ``earlier``: pages come before this one; ``total`` of all rows, and ``least`` one that may be higher;
     ``count``: of this page, or of all; ``page`` and ``offset``: their names and numbers; ``pages`` and ``size``: how
-    many of them, and of rows in one; ``stale`` and ``warning``: what is to be noted; ``unknown``: what no rule
-    understands, and that may say anything; ``nowhere``: the user's paths that lead to nothing.
+    many of them, and of rows in one; ``stale`` and ``warning``: what is to be noted; ``as_of``: the time of the data;
+    ``unknown``: what no rule understands, and that may say anything; ``nowhere``: the user's paths that lead to
+    nothing.
 
     ``silences`` says of a field whether the settings know it.
     """

@@ -77,7 +77,8 @@ def tables(document: Any) -> list[FoundTable]:
     for number, (path, holder) in enumerate(holders):
         if number == MOST_HOLDERS:
             raise ProtocolError(
-                "The answer has too many objects to look for its rows. Set remote.paths.rows."
+                "The answer has too many objects to look for its rows. Set remote.export.paths.rows, or that of "
+                "another operation."
             )
         columns = columns_beside(holder)
         for name, value in holder.items():

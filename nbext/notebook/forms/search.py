@@ -216,8 +216,7 @@ class SearchForm(Form):
                 asked.term, asked.chain, type=asked.kind, limit=limit, offset=asked.offset
             )
             known = Provenance.of(found)
-            total = known.matched if isinstance(known.matched, int) else None
-            return found.to_dict("records"), total, known.notes()
+            return found.to_dict("records"), known.matched, known.notes()
         each = [self._fetch(replace(asked, kind=kind), PAGE // 2) for kind in ("nft", "token")]
         parts, notes = [rows for rows, _, _ in each], list[str]()
         for label, (rows, total, said) in zip(("collections", "tokens"), each, strict=True):

@@ -99,7 +99,8 @@ def deliver(session: Session, frame: pd.DataFrame, args: Args) -> Any:
         session.vocabulary.learn_rows(frame)
     session.suspicious.learn(frame)
     # Without provenance too: its names are a stranger's all the same, and are displayed so.
-    if not (about := print_notes(frame, args)):
+    session.history.last = about = print_notes(frame, args)
+    if not about:
         about.attach(frame)
     if args["to"] is not None:
         _target(args, "to").save(frame)

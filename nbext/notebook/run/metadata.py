@@ -112,7 +112,7 @@ def read_or_search(session: Session, args: Args) -> Any:
     with session.bar("search"):
         frame = client.search_nfts(term, chain, type=kind, limit=limit, offset=offset)
     matched, end = Provenance.of(frame).matched, offset + len(frame)
-    if isinstance(matched, int) and end < matched:
+    if matched is not None and end < matched:
         of = "" if args.grammar is TOKEN else f" --type {kind}"
         more = f'{magic} search "{visible(term)}" --chain {visible(chain)}{of} --limit {MAX_HITS} --offset {end}'
         print(f"{len(frame):,} of {matched:,}{'' if term else ', by holders'}; the next: {more}")

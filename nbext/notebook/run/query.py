@@ -328,7 +328,7 @@ def _read(session: Session, args: Args, segment_id: str) -> Any:
             made = export(segment_id, **to_file, progress=bar)
         if not to_file:
             return deliver.deliver(session, made, args)
-        deliver.print_notes(made, args)
+        session.history.last = deliver.print_notes(made, args)
         print(
             f"{args['to']}: {rows_in_words(made['rows'].iloc[0])}, {made['bytes'].iloc[0]:,} bytes"
         )

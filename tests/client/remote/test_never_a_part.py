@@ -819,7 +819,7 @@ def test_a_status_that_nobody_knows_is_asked_about_at_once_where_there_are_rows(
     server.script("GET /v1/segment/seg-1/json", reply({"data": ROWS}))
     with pytest.raises(AmbiguousAnswer) as caught:
         client.execute_segment({"a": 1})
-    assert caught.value.setting == f'remote.states.done = "{word}"'
+    assert caught.value.setting == f'remote.segment.states.done = "{word}"'
     assert len(server.requests) <= 3
     known = Client(server.url, KEY, settings=settings(remote={"states": {"done": word}}))
     assert len(known.execute_segment({"a": 1})) == 25
@@ -866,7 +866,7 @@ def test_an_export_that_says_of_itself_that_it_is_not_done_is_asked_for_again(
 def test_an_export_that_is_a_part_is_asked_about(server, client):
     server.script("GET /v1/segment/abc", reply({}, 404))
     server.script("GET /v1/segment/abc/json", reply({"status": "PARTIAL", "rows": FIRST}))
-    with pytest.raises(AmbiguousAnswer, match=r'remote\.states\.done = "PARTIAL"'):
+    with pytest.raises(AmbiguousAnswer, match=r'remote\.export\.states\.done = "PARTIAL"'):
         client.export_json("abc")
 
 
@@ -1174,7 +1174,7 @@ def test_a_receipt_that_is_a_page_or_a_text_that_nobody_knows_is_an_error_with_i
     server.script("*", reply("thanks"))
     with pytest.raises(AmbiguousAnswer) as caught:
         client.sign_up("a@example.com")
-    assert caught.value.setting == 'remote.states.done = "thanks"'
+    assert caught.value.setting == 'remote.signup.states.done = "thanks"'
     told = Client(server.url, KEY, settings=settings(remote={"states": {"done": "thanks"}}))
     assert told.sign_up("a@example.com")["status"].tolist() == ["thanks"]
 

@@ -1021,7 +1021,7 @@ def test_a_job_is_followed_to_its_rows_by_whatever_it_says(server, client):
 def test_a_word_of_another_language_is_asked_about_at_once(server, client, word):
     server.script(RUN, reply({"id": "r", "status": word}))
     server.script("GET /v1/segment/r", reply({"id": "r", "status": word}))
-    with pytest.raises(AmbiguousAnswer, match=r"remote\.states\.done"):
+    with pytest.raises(AmbiguousAnswer, match=r"remote\.segment\.states\.done"):
         client.execute_segment({"a": 1})
     assert len(server.requests) == 2
 
@@ -1218,7 +1218,7 @@ def test_an_answer_of_too_many_objects_is_refused_and_its_rows_can_be_named(serv
     for _ in range(5):
         inner = {f"k{number}": inner for number in range(8)}
     server.handler = serve(simply({"data": ROWS, **inner}))
-    with pytest.raises(ProtocolError, match=r"Set remote\.paths\.rows"):
+    with pytest.raises(ProtocolError, match=r"Set remote\.export\.paths\.rows"):
         Client(server.url, KEY, settings=settings()).export_json("abc")
     told = Client(server.url, KEY, settings=settings(remote={"paths": {"rows": "data"}}))
     assert told.export_json("abc")["address"].tolist() == ADDRESSES

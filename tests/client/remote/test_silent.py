@@ -485,7 +485,7 @@ def test_every_status_word_must_be_known_for_a_job_to_be_done(server, settings):
             server.script("POST /v1/segment/execute", reply({"id": "r", "status": word, **beside}))
             server.script("GET /v1/segment/r", reply({"id": "r", "status": word}))
             server.script("GET /v1/segment/r/json", reply({"data": FIRST}))
-            with pytest.raises(ProtocolError, match=r"remote\.states\.done"):
+            with pytest.raises(ProtocolError, match=r"remote\.segment\.states\.done"):
                 Client(server.url, KEY, settings=settings()).execute_segment({"a": 1})
 
 
@@ -619,12 +619,15 @@ def test_a_line_that_an_error_advises_undoes_none_that_was_set_before(server, se
     words = iter(("half done", "quite done"))
     server.handler = lambda _request: reply({"id": "r", "status": word, "rows": ROWS})
     word, done = next(words), {}
-    done = {"states": {"done": advised({}, lambda client: client.execute_segment({"a": 1}))}}
+    done = {"segment": {"states": {"done": advised({}, lambda one: one.execute_segment({"a": 1}))}}}
     word = next(words)
     both = advised(done, lambda client: client.execute_segment({"a": 1}))
     assert both == "half done, quite done"
-    client = Client(server.url, KEY, settings=settings(remote={"states": {"done": both}}))
+    remote = {"segment": {"states": {"done": both}}}
+    client = Client(server.url, KEY, settings=settings(remote=remote))
     assert len(client.execute_segment({"a": 1})) == 25
+    # Of a search that is half done it says nothing.
+    assert f"status = '{word}'" in client.search_nfts("ape").attrs["nbext"]["warnings"][0]
 
 
 def test_a_note_comes_once_and_its_line_names_the_operation_that_read_the_answer(server, client):
@@ -733,6 +736,7 @@ def test_what_a_description_says_of_the_rows_is_not_lost_where_they_are_elsewher
         ({"nextPage": 2}, "says that its rows are not all: nextPage"),
         ({"page": 1, "pages": 3}, "says that its rows are not all: pages"),
         ({"notices": [{"text": "limited to ten"}]}, "limited to ten"),
+        ({"warnings": [{"text": "limited to ten"}]}, "^limited to ten$"),
         ({"files": counted}, "states 25 rows, but 20 came"),
     ):
         server.script("POST /v1/segment/execute", reply({**JOB, **said}))
@@ -743,7 +747,7 @@ def test_what_a_description_says_of_the_rows_is_not_lost_where_they_are_elsewher
             found = "; ".join(client.execute_segment({"a": 1}).attrs["nbext"]["warnings"])
         except ProtocolError as error:
             found = str(error)
-        assert words in found
+        assert words in (found, f"^{found}$")[words[0] == "^"]
 
 
 def test_a_record_of_a_contract_that_is_not_indexed_yet_is_an_error(server, client):
@@ -956,6 +960,13 @@ def test_a_hit_that_lacks_the_address_and_has_fields_of_its_own_is_no_hit(server
             server.script("*", reply({"results": rows}))
             with pytest.raises(ProtocolError, match="Among the rows is "):
                 client.search_nfts("n")
+    for remark in ("and 15 more", "TOTAL"):
+        other = {"address": remark, "name": ""}
+        for rows in ([*hits, other], [other, *hits], [*hits[:2], other, hits[2]]):
+            for answer in (reply({"results": rows}), arrow(rows)):
+                server.script("*", answer)
+                with pytest.raises(ProtocolError, match=f"Among the rows is '{remark}'"):
+                    client.search_nfts("n")
     # One that has an id of its own, wherever it is.
     noted = {"id": "9", "note": "x"}
     for rows in ([*owned, noted], [noted, *owned], [owned[0], noted, owned[1]]):
@@ -1184,13 +1195,29 @@ def test_the_words_of_an_error_are_not_the_rows_beside_it(server, client):
     assert "0x0" not in str(caught.value)
 
 
-def test_the_service_s_own_time_of_the_data_is_where_the_table_is_from(server, client):
+def test_the_service_s_own_time_of_the_data_is_where_the_table_is_from(server, client, tmp_path):
     server.script(
         "GET /v1/segment/abc", reply({**JOB, "id": "abc", "as_of": "2024-05-01T00:00:00Z"})
     )
     server.script("GET /v1/segment/abc/json", reply({"rows": ROWS}))
-    table = client.export_json("abc")
-    assert table.attrs["nbext"]["as_of"] == {"timestamp": "2024-05-01T00:00:00Z"}
+    told = reply({"rows": ROWS, "meta": {"asOf": "2024-06-01"}})
+
+    def as_of(table: pd.DataFrame) -> str:
+        return table.attrs["nbext"]["as_of"]["timestamp"]
+
+    def executed(answer: bytes) -> str:
+        server.script("POST /v1/segment/execute", answer)
+        return as_of(client.execute_segment({"a": 1}))
+
+    assert as_of(client.export_json("abc")) == "2024-05-01T00:00:00Z"
+    # Also where the rows' own answer says it.
+    server.script("GET /v1/segment/abc/json", told)
+    server.script("POST /v1/search", told)
+    assert as_of(client.export_json("abc")) == "2024-06-01"
+    assert as_of(client.export_json("abc", to=tmp_path / "rows.csv")) == "2024-06-01"
+    assert as_of(client.search_nfts("ape")) == "2024-06-01"
+    assert executed(reply({"id": "abc", "status": "done"})) == "2024-06-01"
+    assert executed(told) == "2024-06-01"
 
 
 def test_the_line_that_an_error_advises_is_one_that_helps(server, settings):
