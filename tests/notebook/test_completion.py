@@ -124,7 +124,10 @@ def quoted(names):
         ("%nbext unset limit |", ("", [])),
         ("%nbext  set  lim|", ("lim", ["limit"])),
         ("%nbext schema tr|", ("tr", ["transfer"])),
-        ("%nbext overlap UNI --|", ("--", ["--share", "--lift", "--out", "--help"])),
+        (
+            "%nbext overlap UNI --|",
+            ("--", ["--share", "--lift", "--out", "--page", "--overwrite", "--help"]),
+        ),
         ("%nbext wallet --as-of |", ("", [])),
         ("%nbext wallet UNI --chain bas|", ("bas", ["base"])),
         ("%segment --limit wha|", ("wha", [])),

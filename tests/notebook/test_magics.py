@@ -438,6 +438,8 @@ def test_an_option_of_another_command_is_refused_with_the_command_that_takes_it(
         for flag, error in said.items()
     } == {
         "--out": "config, history, schema, overlap, funnel, concentration, trend, retention, wallet.",
+        "--page": "overlap, funnel, concentration, trend, retention, wallet.",
+        "--overwrite": "overlap, funnel, concentration, trend, retention, wallet.",
         "--agent": "history.",
         "--card": "history.",
         "--share": "overlap.",

@@ -29,15 +29,19 @@ if TYPE_CHECKING:
 _TAKEN = {"In", "Out", "exit", "quit", "get_ipython", "ip", "display"}
 _FILES = " or ".join((", ".join(FILES[:-1]), FILES[-1]))
 OUT = Option("--out", "store the result in this variable", "text", "NAME", short="-o")
+_OVERWRITE = Option("--overwrite", "let --to or --page replace an existing file")
+_PAGE = Option("--page", "write the result to an HTML file that answers offline", "text", "FILE")
+# Of an analysis the page has the chart.
+ANALYSED = (OUT, _PAGE, _OVERWRITE)
 RESULT = (
     OUT,
     Option("--to", f"write the result to a {_FILES} file", "text", "FILE"),
-    Option("--overwrite", "let --to replace an existing file"),
+    _OVERWRITE,
     Option("--raw", "with --to: do not escape text that a spreadsheet would run as a formula"),
     Option(
         "--as", "the type of table (default: the setting `frame`)", "text", choices=tuple(FRAMES)
     ),
-    Option("--page", "write the result to an HTML file that answers offline", "text", "FILE"),
+    _PAGE,
     Option("--explore", "show the whole table in a view that sorts, filters and sums up"),
 )
 # Cells below call it: who gives a result such a name meant another.
@@ -83,8 +87,9 @@ def prepare(args: Args, settings: Settings) -> None:
     written = [name for name in ("to", "page") if args[name] is not None]
     for name in written:
         _target(args, name)
-    if "--to" in args.grammar.flags and not written and (args["overwrite"] or args["raw"]):
-        raise args.error(f"{'--overwrite' if args['overwrite'] else '--raw'} needs --to FILE.")
+    if "--page" in args.grammar.flags and not written and (args["overwrite"] or args["raw"]):
+        file = "--to" if "--to" in args.grammar.flags else "--page"
+        raise args.error(f"{'--overwrite' if args['overwrite'] else '--raw'} needs {file} FILE.")
     wanted = (args["as"] or settings["frame"]) if "--as" in args.grammar.flags else ""
     if wanted == "polars" and find_spec("polars") is None:
         raise ConfigError("--as polars: polars is not installed. Run `%pip install polars`.")

@@ -13,7 +13,7 @@ from nbext.core.rules import MAX_LIMIT
 from nbext.errors import ValidationError
 from nbext.notebook.cell.request import query_of
 from nbext.notebook.line import Args, Command, Option, Word, value_of
-from nbext.notebook.results.deliver import OUT, deliver
+from nbext.notebook.results.deliver import ANALYSED, deliver
 from nbext.notebook.run.background import BackgroundSegment
 from nbext.notebook.run.metadata import addresses_named
 
@@ -40,12 +40,13 @@ _Analysis = partial(Command, completes=_completes, reads_words=True)
     (
         Option("--share", "the share of the row's wallets"),
         Option("--lift", "how many times as many as by chance"),
-        OUT,
+        *ANALYSED,
     ),
     (
         "%nbext overlap BAYC MAYC AZUKI",
         "%nbext overlap BAYC MAYC AZUKI --share",
         "%nbext overlap BAYC MAYC AZUKI --lift",
+        "%nbext overlap BAYC MAYC AZUKI --page overlap.html --overwrite",
     ),
 )
 def _overlap(session: Session, args: Args, *words: Word) -> Any:
@@ -60,7 +61,8 @@ def _overlap(session: Session, args: Args, *words: Word) -> Any:
 def _of_one(session: Session, args: Args, word: Word | None = None) -> Any:
     """Run the analysis of one segment that the line names; the command's own options are its arguments."""
     segment = segment_named(session, args, word)
-    own = {option.name for option in args.grammar.options} - {OUT.name, "no_amounts"}
+    delivered = {option.name for option in ANALYSED}
+    own = {option.name for option in args.grammar.options} - delivered - {"no_amounts"}
     options = {name: value for name, value in args.options.items() if name in own}
     if args["no_amounts"]:
         if args["amounts"] is not None:
@@ -76,7 +78,7 @@ def _of_one(session: Session, args: Args, word: Word | None = None) -> Any:
     (
         Option("--as-of", "a time, such as 30d or 2025-01-31, or a block", "moment", "TIME"),
         Option("--chain", "this chain alone", "text", "CHAIN"),
-        OUT,
+        *ANALYSED,
     ),
     (
         '%nbext wallet {{uni["address"][0]}} --as-of 30d --chain ethereum -o held\nheld[["symbol", "amount"]]',
@@ -100,14 +102,14 @@ COMMANDS = (
         "funnel",
         "SEGMENT",
         "count each condition of a segment alone, and with those before it",
-        (OUT,),
+        ANALYSED,
         ('%nbext funnel {"token": {"token": "UNI"}, "not": {"nft": {"nft": "BAYC"}}}',),
     )(_of_one),
     _Analysis(
         "concentration",
         "TOKEN",
         "show how much the largest holders of a token or a collection have",
-        (OUT,),
+        ANALYSED,
         ('%nbext concentration UNI -o shares\nshares[["wallets", "amount", "share"]]',),
     )(_of_one),
     _Analysis(
@@ -124,7 +126,7 @@ COMMANDS = (
                 "TOKEN",
             ),
             Option("--no-amounts", "only count"),
-            OUT,
+            *ANALYSED,
         ),
         (
             "%nbext trend UNI --every 26w --since 1y --no-amounts",
@@ -150,7 +152,7 @@ COMMANDS = (
                 choices=("held", "seen"),
             ),
             _SINCE,
-            OUT,
+            *ANALYSED,
         ),
         ("%nbext retention UNI --by quarter --cohort held --since 1y",),
     )(_of_one),

@@ -32,6 +32,19 @@ def test_a_funnel_is_shown_with_its_chart(shell, monkeypatch):
     assert [chart.words for chart in shown] == [table.chart().words]
 
 
+def test_an_analysis_is_written_as_a_page_with_its_chart(shell, tmp_path):
+    for line in ("overlap BAYC MAYC", "funnel BAYC", "concentration UNI -o held"):
+        path = tmp_path / f"{line.split()[0]}.html"
+        written = f"%nbext {line} --page {path}"
+        assert f"{path}: " in shell.run(written).printed
+        assert '<img alt="' in path.read_text()
+        assert "the file exists. Add --overwrite" in shell.error(written)
+        assert shell.run(f"{written} --overwrite").error is None
+    assert shell.error("%nbext overlap BAYC MAYC --overwrite") == (
+        "UsageError: %nbext overlap: --overwrite needs --page FILE."
+    )
+
+
 def test_concentration_and_trend_take_their_options(shell):
     table = shell.value("%nbext concentration UNI")
     assert (list(table.index), table.at["all", "share"]) == (
