@@ -332,7 +332,9 @@ class Result(pd.DataFrame):
     """
 
     # pandas keeps attributes that are named here out of the columns.
-    _metadata: ClassVar[list[str]] = ["_cells", "_drawn"]
+    _metadata: ClassVar[list[str]] = ["_labels", "_cells", "_drawn"]
+    # As they were answered: a row that was moved in place would open the wallets of another one.
+    _labels: pd.Index[Any]
     _cells: Callable[[int, Any], Segment | None]
     _drawn: Mapping[str, Callable[[], Chart]]
 
@@ -352,7 +354,7 @@ class Result(pd.DataFrame):
         ValidationError
             There is no such cell, or it counts no wallets.
         """
-        place = self.index.get_indexer(pd.Index([row]))[0]
+        place = self._labels.get_indexer(pd.Index([row]))[0]
         if place < 0 or (column is not None and column not in self.columns):
             raise ValidationError.of(
                 "", "cell", f"The table has no cell {quoted(row)}, {quoted(column)}."
@@ -380,6 +382,6 @@ def result(
 ) -> Result:
     """Return a table with its provenance, what is behind its cells, and its charts."""
     made = about.attach(Result(table))
-    made._cells = cells
+    made._labels, made._cells = table.index, cells
     made._drawn = {name: partial(draw, made) for name, draw in charts.items()}
     return made

@@ -509,3 +509,14 @@ def test_an_operator_in_small_letters_is_the_same_operator(client):
         assert found == nbext.overlap([large, "USDC"], client=client).iloc[0, 1]
     with pytest.raises(ValidationError, match="/segments/0/operator: 'XOR' is not allowed"):
         nbext.overlap([{"operator": "XOR", "filters": both}, "USDC"], client=client)
+
+
+# Newer pandas deprecate it.
+@pytest.mark.filterwarnings("ignore:The inplace keyword")
+def test_a_row_of_a_table_that_was_sorted_in_place_opens_its_own_wallets(client):
+    few, many = ({"activity": {"transfers": {"min": least}}} for least in (2, 0))
+    table = nbext.overlap({"few": few, "many": many}, client=client)
+    opened = [table.segment(name, "few").filters for name in ("few", "many")]
+    table.sort_index(ascending=False, inplace=True)
+    assert list(table.index) == ["many", "few"]
+    assert [table.segment(name, "few").filters for name in ("few", "many")] == opened
