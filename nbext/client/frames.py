@@ -29,7 +29,7 @@ import pyarrow.compute as pc
 
 from nbext.core.rules import is_whole
 from nbext.core.times import TIMESTAMP
-from nbext.core.uint256 import as_texts, digits_of_column, size_of
+from nbext.core.uint256 import amount_type, as_texts, size_of
 from nbext.core.untrusted_text import quoted
 from nbext.errors import ProtocolError
 
@@ -138,7 +138,7 @@ class ExactArray(_ArrowArray):  # type: ignore[misc]  # as above
         """Return what Arrow computes rightly with: of decimals it cuts a mean, and a sum or product overflows."""
         if name == "mean":
             return _ArrowArray(self._pa_array.cast("float64"))
-        if name == "prod" or (name == "sum" and digits_of_column(size_of(self._pa_array)) is None):
+        if name == "prod" or (name == "sum" and amount_type(size_of(self._pa_array)) == "string"):
             raise OverflowError(f"A {name} has more digits than its type. {_AS_INTEGERS}")
         return _ArrowArray(self._pa_array.cast(pa.decimal256(76, 0))) if name == "sum" else super()
 
@@ -219,14 +219,13 @@ def _whole_or_float(values: list[Any]) -> Any:
 
 def exact_column(texts: pa.ChunkedArray) -> pa.ChunkedArray:
     """Return the digits of whole numbers as the narrowest decimals that hold their sum, too, or as text."""
-    kinds = {38: pa.decimal128(38, 0), 76: pa.decimal256(76, 0), None: "string"}
     parts = []
     # Part by part: the wide numbers of all of a million rows at once would take as much as the table.
     for part in texts.chunks:
         # Measured first: a cast of 39 digits to 38, and of 78 to 76, may return another number without a word.
         longest = pc.max(pc.binary_length(pc.utf8_ltrim(part, "-"))).as_py() or 0
-        parts.append(part if longest > 76 else part.cast(kinds[38 if longest <= 38 else 76]))
-    kind = kinds[digits_of_column(sum(map(size_of, parts)))]
+        parts.append(part if longest > 76 else part.cast(amount_type(10**longest - 1)))
+    kind = amount_type(sum(map(size_of, parts)))
     return pa.chunked_array([part.cast(kind) for part in parts], kind)
 
 

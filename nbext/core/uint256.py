@@ -78,24 +78,26 @@ def uint256_of(text: str) -> int | None:
     return number if number is not None and number <= MAX_UINT256 else None
 
 
-def digits_of_column(size: float) -> int | None:
-    """Return how many digits the decimals of a column need: 38, 76, or None, where only text holds its numbers.
+def amount_type(size: float) -> Any:
+    """Return the Arrow type of a column of exact amounts: decimals, or text where only that holds its numbers.
 
     ``size`` is the sum of its numbers without their signs, a number or infinity: Arrow, and pandas with it, returns
     another number for a sum of more digits than the type has.
 
-    >>> digits_of_column(10**38 - 1), digits_of_column(10**38), digits_of_column(1e77)
-    (38, 76, None)
+    >>> [str(amount_type(size)) for size in (10**38 - 1, 10**38, 1e77)]
+    ['decimal128(38, 0)', 'decimal256(76, 0)', 'string']
     """
+    import pyarrow as pa
+
     if size < 10**38:
-        return 38
-    return 76 if size < _MOST_IN_76 else None
+        return pa.decimal128(38, 0)
+    return pa.decimal256(76, 0) if size < _MOST_IN_76 else pa.string()
 
 
 def size_of(amounts: Any) -> float:
     """Return the sum of an Arrow array of exact numbers without their signs, or of texts infinity.
 
-    It is exact wherever `digits_of_column` depends on its digits.
+    It is exact wherever `amount_type` depends on its digits.
     """
     import pyarrow as pa
     import pyarrow.compute as pc

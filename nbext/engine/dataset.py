@@ -174,7 +174,7 @@ class ExactColumn:
     holders
         How many wallets it has at most: a small column is read whole, and kept for the next question.
     size
-        The size that a column of amounts has at least (`nbext.core.uint256.digits_of_column`), whichever rows are
+        The size that a column of amounts has at least (`nbext.core.uint256.amount_type`), whichever rows are
         returned.
     sort_keys
         Of amounts, writes the statement of ``wallet`` and their sort keys, by which rows are ordered.

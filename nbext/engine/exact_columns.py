@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from nbext.core.uint256 import LIMB_BASE, LIMB_DIGITS, Limbs, digits_of_column, join
+from nbext.core.uint256 import LIMB_BASE, LIMB_DIGITS, Limbs, amount_type, join
 from nbext.engine.schema import LIMBS
 
 _LIMB = pa.decimal128(38, 0)
@@ -19,13 +19,6 @@ _TOO_LARGE = 10**22
 Numbers: TypeAlias = np.ndarray[tuple[int], np.dtype[Any]]
 # A fetched amount.
 AMOUNT = pa.struct([(limb, _LIMB) for limb in LIMBS])
-
-
-def amount_type(size: float) -> pa.DataType:
-    """Return the type of a column of exact amounts of that size, in which their sum fits too."""
-    return {38: pa.decimal128(38, 0), 76: pa.decimal256(76, 0), None: pa.string()}[
-        digits_of_column(size)
-    ]
 
 
 def exact_amounts(fetched: pa.StructArray) -> pa.Array:
@@ -37,8 +30,7 @@ def exact_amounts(fetched: pa.StructArray) -> pa.Array:
         return lo
     if largest < _TOO_LARGE:
         whole = _behind(_behind(hi, mid), lo)
-        fits = _largest(whole) < 10**38
-        return whole.cast(_LIMB if fits else pa.decimal256(76, 0))
+        return whole.cast(amount_type(_largest(whole)))
     amounts = [
         join(Limbs(*map(int, one)))
         for one in zip(*(limb.to_pylist() for limb in (hi, mid, lo)), strict=True)

@@ -18,8 +18,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from nbext.core.addresses import WIDTH
-from nbext.core.uint256 import size_of
-from nbext.engine.exact_columns import amount_type, exact_amounts, quotients
+from nbext.core.uint256 import amount_type, size_of
+from nbext.engine.exact_columns import exact_amounts, quotients
 from nbext.errors import DiskFull
 
 # Letters of an address.

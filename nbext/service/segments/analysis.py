@@ -18,7 +18,7 @@ from nbext.core.chains import Chain, chain_of
 from nbext.core.rules import NFT_STANDARDS
 from nbext.core.strict_json import canonical_json
 from nbext.core.times import iso
-from nbext.core.uint256 import size_of
+from nbext.core.uint256 import amount_type, size_of
 from nbext.core.wire import (
     EXECUTE_KEYS,
     HELD_FIELDS,
@@ -30,7 +30,7 @@ from nbext.core.wire import (
     check_places,
 )
 from nbext.engine.dataset import Cancel, Question
-from nbext.engine.exact_columns import amount_type, quotients
+from nbext.engine.exact_columns import quotients
 from nbext.engine.holdings import holdings_of, profile_of_holders
 from nbext.engine.query.answers import Dataset
 from nbext.engine.query.set_tree import WalletList
