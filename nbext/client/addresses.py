@@ -44,8 +44,9 @@ _BETWEEN = re.compile(r"[\s,;]+")
 # Where an object ends, and the next line begins another.
 _ENDS = r"\}(?=[^\S\n]*\n\s*\{)"
 _NO_ROWS = re.compile(r"(?:[ \t\r]*(?:#[^\n]*)?\n)*")
-# How people head the column of addresses.
+# How people head the column of wallets' addresses; and that of a token's, which stands beside it.
 _NAMES = ("address", "wallet", "account", "holder", "owner")
+_OF_TOKENS = re.compile("contract|(token|collection|nft)[ _]?address", re.IGNORECASE)
 
 
 class NotAddresses(Exception):
@@ -406,11 +407,12 @@ def _of_json(value: Any) -> list[Any]:
 
 def _address_column(names: Sequence[str]) -> str:
     """Return the column that holds addresses: the one named so, or the only one."""
-    for wanted in _NAMES:
-        found = [name for name in names if name.strip().lower() == wanted]
-        found = found or [name for name in names if wanted in name.lower()]
-        if len(found) == 1:
-            return found[0]
+    own = [name for name in names if not _OF_TOKENS.search(name)]
+    for is_named in (str.__eq__, str.__contains__):
+        for wanted in _NAMES:
+            found = [name for name in own if is_named(name.strip().lower(), wanted)]
+            if len(found) == 1:
+                return found[0]
     if len(names) == 1:
         return names[0]
     raise NotAddresses(

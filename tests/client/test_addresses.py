@@ -95,6 +95,29 @@ def test_ten_dirty_forms_say_what_is_kept_what_is_left_out_and_why(form):
     assert [str(one.message) for one in caught] == said
 
 
+@pytest.mark.parametrize(
+    ("names", "chosen"),
+    [
+        ("contract_address,holder,balance", "holder"),
+        ("token_address,token_id,owner_of", "owner_of"),
+        ("ContractAddress,OwnerAddress", "OwnerAddress"),
+        ("TokenHolderAddress,TokenHolderQuantity", "TokenHolderAddress"),
+        ("email_address,wallet", "wallet"),
+        ("contract_address", "contract_address"),
+        ("contract_address,user", None),
+    ],
+)
+def test_a_token_s_own_address_beside_its_holders_is_no_wallet(names, chosen):
+    row = {name: ONE if name == chosen else TWO for name in names.split(",")}
+    cells = f"{names}\n{','.join(row.values())}\n"
+    for given in (pd.DataFrame([row]), pa.table(pd.DataFrame([row])), cells, json.dumps([row])):
+        if chosen:
+            assert nbext.addresses(given).tolist() == [ONE.lower()]
+        else:
+            with pytest.raises(ValidationError, match="which has the addresses"):
+                nbext.addresses(given)
+
+
 FILES = {
     "allow.csv": f"# of the drop\nname,holder_address\n# nobody\nAnn,{ONE}\nBob, {TWO}\nCy,\n".encode(),
     "wide.csv": f"Address\tAmount\r\n{ONE}\t5\r\n{TWO}\t6\r\n".encode("utf-16"),
