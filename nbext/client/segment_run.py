@@ -454,6 +454,7 @@ class SegmentRun:
         reading, rows = self._described, len(table) if rows is None else rows
         said = reading.said
         matched = reading.counts.get("matched", reading.stated.get("total"))
+        served = self.service.transport.data
         warnings = [
             # Those of a stranger are among the signs of its answer.
             *(said.get("warnings", ()) if self.service.ours else ()),
@@ -461,6 +462,11 @@ class SegmentRun:
             *self._notes,
             *frames.wide_columns(reading.types | self._types, table.dtypes),
         ]
+        if self.service.ours and not body and said.get("fingerprint", served) != served:
+            warnings.append(
+                "These rows were stored before the data changed. "
+                "Run the segment again for those of today."
+            )
         # Those of an answer may be another's: of whoever asked for the same first, or what a stranger makes of them.
         words: Any = {**said, **body}
         return Provenance(

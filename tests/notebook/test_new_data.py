@@ -78,6 +78,29 @@ def test_the_next_cell_answers_from_data_that_was_ingested_meanwhile_and_says_so
         assert (shell.value(HOLDERS), shell.value(COUNT)) == (1, 0)
 
 
+def test_rows_that_were_stored_before_the_data_changed_say_so(folder):
+    zero, note = "0x" + "0" * 40, "note: These rows were stored before the data changed. "
+    with loaded_shell() as shell:
+        ingest(folder, transfer(1, zero, A))
+        shell.run(HOLDERS.replace("--count", "-o rows"))
+        name = shell.ip.user_ns["rows"].attrs["nbext"]["segment_id"]
+        for way in (
+            "--csv -o stored",
+            "--json -o stored",
+            f"--csv --to {folder}/stored.csv --overwrite",
+        ):
+            assert note not in shell.run(f"%segment {name} {way}").printed
+        ingest(folder, transfer(1, zero, A), transfer(2, zero, B))
+        for way in (
+            "--csv -o stored",
+            "--json -o stored",
+            f"--csv --to {folder}/stored.csv --overwrite",
+        ):
+            assert note in shell.run(f"%segment {name} {way}").printed
+        assert shell.ip.user_ns["stored"]["address"].tolist() == [A]
+        assert note not in shell.run(HOLDERS).printed
+
+
 @pytest.mark.slow
 def test_status_shows_the_new_data_and_completion_forgets_the_symbols_of_the_old(folder):
     with loaded_shell() as shell:
