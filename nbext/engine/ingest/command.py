@@ -262,11 +262,10 @@ def _remove(args: argparse.Namespace) -> int:
 
     if args.all == (args.source is not None):
         raise UsageError("Name a file of `nbext sources`, or write --all for every file.")
-    data = args.data or default_data_dir(current())
     with bar(quiet=args.quiet) as progress:
         report = remove(
             args.source,
-            data,
+            _folder(args),
             chain=args.chain,
             memory=args.memory or DEFAULT_MEMORY,
             progress=progress,
@@ -304,7 +303,7 @@ def _date(text: str) -> int:
     except ValueError:
         says = f"{text[:40]!r} is not a date. Write 2025-01-31 or 2025-01-31T12:00:00Z."
         raise argparse.ArgumentTypeError(says) from None
-    if len(text.strip()) <= len("2025-01-31"):
+    if len(text) <= len("2025-01-31"):
         found = found.replace(hour=23, minute=59, second=59)
     return int((found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp())
 

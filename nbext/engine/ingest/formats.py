@@ -50,8 +50,7 @@ class Format:
 
     def columns(self, names: Iterable[str], renamed: Mapping[str, str]) -> dict[str, str] | None:
         """Return which of the file's columns holds each of ours, or None if a required one is missing."""
-        # Reversed, so that the first of two columns that differ in case only is the one that counts.
-        own = {name.lower(): name for name in reversed(list(names))}
+        own = {name.lower(): name for name in names}
         if not self.may_have(own):
             return None
         # What the user says counts, also where the file has a column of that name, or of another that would do.
@@ -71,6 +70,8 @@ class Format:
         return self.holds != "holders" or not any(sides <= set(spelled) for sides in _SIDES)
 
 
+# Columns of which a table of anybody's may have another: the sender of a transfer beside that of its transaction.
+_ADDRESSES = ("sender", "recipient", "address", "contract")
 # Of transfers, whatever else a row of them has.
 _SIDES = ({"from", "to"}, {"from_address", "to_address"})
 
@@ -94,13 +95,12 @@ def column_names() -> list[str]:
 
 
 def recognise(
-    names: Iterable[str], renamed: Mapping[str, str] = {}
+    names: Sequence[str], renamed: Mapping[str, str] = {}
 ) -> tuple[Format, dict[str, str]] | None:
     """Return the format of a file with these columns, and which column holds what; None if no format fits.
 
     ``renamed`` has the name that a known format has for a column (lower case) of this file, or the other way round.
     """
-    names = list(names)
     renamed = _oriented(names, renamed)
     return next(
         (
@@ -155,12 +155,25 @@ def recognised(
         # Columns that --map names anew hide others of that name.
         now = [renamed.get(name.lower(), name) for name in names]
         raise source.fault(_closest(now, mapped=bool(renamed)))
-    if twice := [name for name in found[1].values() if names.count(name) > 1]:
-        raise source.fault(f"two columns are called {quoted(twice[0])}. Rename one of them.")
-    if taken := [name for name in found[1].values() if name.lower() == "row"]:
-        raise source.fault(
-            f"--map names {quoted(taken[0])}, by which nbext numbers the rows. Rename the column."
+    kind, columns = found
+    for ours, name in columns.items():
+        plain = name.lower()
+        if plain == "row":
+            raise source.fault(
+                f"--map names {quoted(name)}, by which nbext numbers the rows. Rename the column."
+            )
+        # Beside a column that --map names, those that it does not name do not count.
+        beside = (
+            renamed if plain in renamed else {one.lower(): one.lower() for one in names} | renamed
         )
+        # Other formats have an address in several columns, and it is the same in all.
+        is_open = kind.needs_options and ours in _ADDRESSES
+        fitting = kind.all[ours] if is_open else [beside[plain]]
+        alike = [quoted(one) for one in names if beside.get(one.lower()) in fitting]
+        if len(alike) > 1:
+            raise source.fault(
+                f"columns {' and '.join(alike)} could each be its {ours}. Rename all but one."
+            )
     return found
 
 

@@ -82,7 +82,22 @@ DAMAGED = [
     (
         "twice.csv",
         lambda path, log: path.write_text("address,balance,balance\n1,2,3\n"),
-        r"two columns are called 'balance'\. Rename one of them\.",
+        r"columns 'balance' and 'balance' could each be its balance\. Rename all but one\.",
+    ),
+    (
+        "case.csv",
+        lambda path, log: path.write_text("Address,Balance,balance\n1,2,3\n"),
+        r"columns 'Balance' and 'balance' could each be its balance\. Rename all but one\.",
+    ),
+    (
+        "contract-and-owner.csv",
+        lambda path, log: path.write_text("address,owner,token_id\n1,2,3\n"),
+        r"columns 'address' and 'owner' could each be its address\. Rename all but one\.",
+    ),
+    (
+        "transfer-and-transaction.csv",
+        lambda path, log: path.write_text("hash,block,from,to,sender,amount\n1,2,3,4,5,6\n"),
+        r"columns 'from' and 'sender' could each be its sender\. Rename all but one\.",
     ),
     (
         "texts.json",

@@ -14,7 +14,8 @@ import pytest
 from nbext.cli import main
 from nbext.engine import storage
 from nbext.engine.ingest.derive.snapshots import SnapshotOptions
-from nbext.engine.ingest.formats import formats, recognise
+from nbext.engine.ingest.files import Source
+from nbext.engine.ingest.formats import formats, recognise, recognised
 from nbext.errors import IngestError
 from tests.engine.ingest.conftest import write_csv, write_parquet
 from tests.engine.ingest.reading_back import Tables, take, transaction, wallet
@@ -205,6 +206,40 @@ def test_the_header_of_an_explorer_is_a_source_of_the_map(data, tmp_path, ingest
     ):
         assert ingest(path, "--map", named, "--token", "UNI", data=data / folder)[0] == 0
         assert balances(data / folder) == HELD
+
+
+@pytest.mark.parametrize(
+    ("named", "alike"),
+    [
+        ("qty=amount,fee=amount,sender=sender", "columns 'qty' and 'fee' could each be its amount"),
+        ("qty=amount", "columns 'from' and 'sender' could each be its sender"),
+        ("qty=amount,src=from,sender=from", "columns 'src' and 'sender' could each be its sender"),
+        ("qty=amount,sender=sender", None),
+        ("qty=amount,from=from", None),
+    ],
+)
+def test_one_of_two_columns_that_could_be_the_same_is_never_chosen_without_a_word(
+    tmp_path, named, alike
+):
+    names = ["src" if "src" in named else "from", "sender", "to", "hash", "block", "qty", "fee"]
+    source = Source(tmp_path / "own.csv", 0, 0)
+    renamed = dict(pair.split("=") for pair in named.split(","))
+    if alike:
+        with pytest.raises(IngestError, match=f"{alike}. Rename all but one"):
+            recognised(source, names, renamed)
+    else:
+        _, columns = recognised(source, names, renamed)
+        assert columns["sender"] == named.rpartition("=")[2]
+
+
+def test_a_time_of_day_counts_beside_the_day_alone(data, tmp_path, ingest):
+    rows = [
+        [row[0], row[1], row[2], n, row[4], "2021-06-05", TIMES[n]] for n, row in enumerate(ROWS)
+    ]
+    names = ("from", "to", "amount", "block", "hash", "date", "unixtimestamp")
+    assert ingest(table(tmp_path / "own.csv", names, rows), "--token", "UNI")[0] == 0
+    with Tables(data) as tables:
+        assert tables.rows("SELECT timestamp FROM blocks ORDER BY block") == [(at,) for at in TIMES]
 
 
 @pytest.mark.slow
