@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Collection, Iterator
+from threading import Lock
 from typing import Any
 
 from nbext.service.accounts.database import Database, Row
@@ -26,6 +27,7 @@ class Audit:
     def __init__(self, database: Database) -> None:
         self._database = database
         self._waiting: deque[dict[str, Any]] = deque(maxlen=_WAITING)
+        self._flushing = Lock()
 
     def note(self, action: str, **told: str | None) -> None:
         """Note an action, to be written at the next `flush`, with its ``key_id``, ``target`` and ``client``.
@@ -35,16 +37,18 @@ class Audit:
         self._waiting.append({"at": time.time(), "action": action, **told})
 
     def flush(self) -> None:
-        """Write what was noted since the last call; nothing is lost where the registry cannot be written now."""
-        rows = [self._waiting.popleft() for _ in range(len(self._waiting))]
-        if not rows:
-            return
-        try:
-            with self._database.write() as db:
-                db.add("audit", rows)
-        except BaseException:
-            self._waiting.extendleft(reversed(rows))
-            raise
+        """Write what was noted before this call; nothing is lost where the registry cannot be written now."""
+        # What another call has taken may not be written yet.
+        with self._flushing:
+            rows = [self._waiting.popleft() for _ in range(len(self._waiting))]
+            if not rows:
+                return
+            try:
+                with self._database.write() as db:
+                    db.add("audit", rows)
+            except BaseException:
+                self._waiting.extendleft(reversed(rows))
+                raise
 
     def entries(
         self, *, since: float = 0.0, key_ids: Collection[str] | None = None

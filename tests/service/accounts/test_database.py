@@ -6,7 +6,7 @@ import contextlib
 import sqlite3
 import threading
 import time
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from pathlib import Path
 
 import pytest
@@ -55,6 +55,20 @@ def database(tmp_path):
 def test_an_error_of_python_s_own_module_is_not_told_as_damage_of_the_file(database):
     with pytest.raises(sqlite3.ProgrammingError, match="nobody"), database.write() as db:
         db.change("DELETE FROM signups WHERE address = :nobody")
+
+
+def test_a_flush_of_the_audit_log_ends_when_all_that_was_noted_before_is_written(database):
+    log = audit.Audit(database)
+    log.note("key.add")
+    with ThreadPoolExecutor(2) as pool:
+        with database.write():
+            first = pool.submit(log.flush)
+            while log._waiting:
+                time.sleep(0.01)
+            second = pool.submit(log.flush)
+            assert wait([second], timeout=0.3).done == set()
+        first.result(20), second.result(20)
+    assert [row.action for row in log.entries()] == ["key.add"]
 
 
 def test_notes_of_the_audit_log_wait_until_the_registry_can_be_written(database):

@@ -370,7 +370,8 @@ def page(
     # Digits of amounts and addresses hardly ever repeat: searching for that by itself makes them a tenth longer.
     deflate = zlib.compressobj(9, strategy=zlib.Z_FILTERED)
     # In base 85, which takes 1.25 letters for a byte; a script's text must have no comment of HTML in it.
-    letters = base64.b85encode(deflate.compress(held) + deflate.flush()).replace(b"<", b",")
+    letters = base64.b85encode(deflate.compress(held) + deflate.flush())
+    data = letters.replace(b"<", b",").decode()
     script = script_of(*_MODULES)
     policy = _POLICY.format(script=_digest(script), style=_digest(STYLE))
     words = html(title or target.path.stem)
@@ -381,7 +382,7 @@ def page(
         f'<body><main class="nbext-box nbext-form nbext-page"><h1>{words}</h1>{"".join(_about(table))}'
         f'<div id="nbext-table" role="status">Unpacking {html(size_in_words(table))} ...</div></main>'
         f'<script type="application/octet-stream" id="nbext-data" data-name="{html(target.path.stem, None)}.csv">'
-        f"{letters.decode()}</script>"
+        f"{data}</script>"
         f'<script type="module">{script}</script></body></html>\n'
     )
     with target.opened() as file:
@@ -411,7 +412,8 @@ def _about(table: pd.DataFrame) -> Iterator[str]:
             yield f"<p>The chart is not part of this page: {html(error, None)}</p>"
         else:
             source = f"data:image/png;base64,{base64.b64encode(picture).decode()}"
-            yield f'<img alt="{html(chart.words, None)}" width="{drawn_width(picture)}" src="{source}">'
+            width = drawn_width(picture)
+            yield f'<img alt="{html(chart.words, None)}" width="{width}" src="{source}">'
 
 
 def explore(table: pd.DataFrame | Chart, *, client: Client | None = None) -> Explorer | LiveChart:
