@@ -19,14 +19,16 @@ const DAY = 86_400;
 
 /** @implements {Source} */
 export class ArraySource {
-  /** @param {(Column & { texts: string, bins: import("./histogram.js").Bar[] })[]} columns  the exact texts and bins of all rows */
+  /** @param {(Column & { texts: string, bins: import("./histogram.js").Bar[] })[]} columns  the exact texts and bins of all rows; of addresses alone their digits, with nothing between */
   constructor(columns, /** @type {number} */ total) {
     this.columns = columns;
     this.bins = columns.map(({ bins }) => bins);
     this.total = total;
-    this.values = columns.map(({ texts }) =>
-      total ? texts.split(BETWEEN).map((text) => (text === MISSING ? null : text)) : [],
-    );
+    this.values = columns.map(({ kind, texts }) => {
+      if (kind === "address" && !texts.includes("x"))
+        return Array.from(texts.match(/.{40}/g) ?? [], (digits) => `0x${digits}`);
+      return total ? texts.split(BETWEEN).map((text) => (text === MISSING ? null : text)) : [];
+    });
     /** @type {Map<number, Key[]>} */
     this.known = new Map();
     /** @type {Map<number, (row: number) => boolean>} */

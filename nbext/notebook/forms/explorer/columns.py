@@ -84,13 +84,13 @@ class TableColumn:
     def described(self) -> dict[str, Any]:
         """Return what the page shows in the heading and makes filters of."""
         unit = text_of(self.about.get("symbol")) if self.has_unit else ""
-        is_share = self.about.get("unit") == "share" or bool(IS_SHARE.search(self.name))
         return {
             "name": visible(self.name),
             "kind": self.kind,
             "unit": visible(unit, 40),
             # Whole numbers under such a name count shares.
-            "share": self._is_float and is_share,
+            "share": self._is_float
+            and (self.about.get("unit") == "share" or bool(IS_SHARE.search(self.name))),
             "id": bool(IS_ID.search(self.name)),
             # Without these a page adds floats up.
             "decimals": None if self._is_float else self._places,
@@ -105,9 +105,13 @@ class TableColumn:
         return "-%m-%dT%H:%M:%S.%fZ"
 
     def values(self) -> dict[str, Any]:
-        """Return the values as a page holds them, as one exact text, with bins of all."""
+        """Return the values as a page holds them, with bins of all: as one exact text; of addresses their digits."""
         texts = [_MISSING if one is None else one for one in map(self.text, self.key.to_pylist())]
-        return {"texts": _BETWEEN.join(texts), "bins": self.bars(self.key.drop_null())}
+        between = _BETWEEN
+        if self.kind == "address" and all(map(looks_like_address, texts)):
+            # Marks between them would take a twentieth of the page: random digits can't be compressed around them.
+            texts, between = [text[2:] for text in texts], ""
+        return {"texts": between.join(texts), "bins": self.bars(self.key.drop_null())}
 
     def matching(self, asked: Mapping[str, str], rows: Any) -> Any:
         """Return which rows of the key a filter takes, as an Arrow mask, null where a value is missing.
@@ -245,8 +249,10 @@ def _dated(bins: Bins) -> Bins:
         *below, days = bound.split()
         return " ".join([*below, str(np.clip(np.datetime64(int(float(days)), "D"), *_DAYS))])
 
-    dates = [(day(one["min"]), day(one["max"])) for one in bins]
-    return [{"name": f"from {low}", "min": low, "max": high} for low, high in dates]
+    return [
+        {"min": (low := day(one["min"])), "max": day(one["max"]), "name": f"from {low}"}
+        for one in bins
+    ]
 
 
 def unit_digits(value: Any, decimals: int) -> str:
@@ -291,15 +297,11 @@ def _column(name: str, values: pd.Series[Any], about: Mapping[str, Any]) -> Tabl
         key = pa.array(values, from_pandas=True)
         if pa.types.is_dictionary(key.type):
             key = key.cast(key.type.value_type)
-        if pa.types.is_timestamp(key.type):
+        if pa.types.is_timestamp(key.type) or pa.types.is_nested(key.type):
+            # None of what is nested: Arrow's records have the fields of all, and its lists floats for whole numbers.
             pc.min_max(key).as_py()
-        # Arrow's records have the fields of all of them, and its lists floats for whole numbers.
-        fits = values.dtype != object or not pa.types.is_nested(key.type)
     except (pa.ArrowException, OverflowError, TypeError, UnicodeError):
-        # Objects of several types, numbers past 64 bits, half of a pair of characters, years past 9999.
-        fits = False
-    if not fits:
-        # Their texts.
+        # Objects of several types, numbers past 64 bits, half of a pair of characters, years past 9999: their texts.
         given = [
             None if is_missing(one) else one for one in values.astype(object).to_numpy().tolist()
         ]

@@ -8,7 +8,7 @@ import json
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from functools import partial, reduce
+from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -66,8 +66,7 @@ def _condition(column: TableColumn, bounds: Mapping[str, str]) -> dict[str, Any]
         is_wallet = column.name == "address" and looks_like_address(address)
         return {"wallet": {"in": [address]}} if is_wallet else None
     if column.name in _FACTS and about.get("chain") and not about.get("address"):
-        fact = _FACTS[column.name]
-        return {"activity": {fact: _within(column, bounds), "chain": about["chain"]}}
+        return {"activity": {_FACTS[column.name]: _within(column, bounds), "chain": about["chain"]}}
     if not about.get("address") or column.kind != "number" or unit == "share":
         return None
     # A wallet that holds none is a row with 0 here; without a lower bound the condition would leave it out.
@@ -219,7 +218,13 @@ class Explorer(Form):
     def share(self) -> None:
         """Write the rows that match as a page that answers offline, under the name in the field."""
         if (name := self.variable.checked()) is not None:
-            self.save(f"{name}.html", partial(_shared, self.frame), "Share")
+            frame = self.frame
+
+            def write(path: str, overwrite: bool) -> str:
+                page(frame, path, overwrite=overwrite)
+                return f"{path}: {size_in_words(frame)}"
+
+            self.save(f"{name}.html", write, "Share")
 
     def to_segment(self) -> tuple[str, str]:
         """Write the segment that the filters mean, and what is not part of it; return both."""
@@ -286,11 +291,6 @@ class Explorer(Form):
         }
         facts = facts_html(fact for fact in asked.items() if fact[1])
         return f"{super().still_html()}{facts}{rows_html(self._first())}"
-
-
-def _shared(frame: pd.DataFrame, path: str, overwrite: bool) -> str:
-    page(frame, path, overwrite=overwrite)
-    return f"{path}: {size_in_words(frame)}"
 
 
 class LiveChart(Form):
