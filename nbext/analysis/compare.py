@@ -21,6 +21,7 @@ from nbext.analysis.segments import (
     names_of,
     requests_of,
     result,
+    scope_of,
     segment_of,
     share_columns,
 )
@@ -72,7 +73,8 @@ def overlap(
     share
         Of the wallets of the row's segment, the share that is in the column's.
     lift
-        How many times as many wallets are in both as would be if the two were independent, of all wallets seen.
+        How many times as many wallets are in both as would be if the two were independent, of all wallets that one of
+        the segments sees.
     client
         The client to ask; by default of the service that is set. It has to be nbext's own.
 
@@ -109,14 +111,19 @@ def overlap(
         [counts[tuple(sorted({row, column}))] for column in places] for row in places
     ]
     if share or lift:
-        # A block is one chain's, which the segment may not name beside its conditions.
-        scope = {**each[0].scope(), "chain": found.chain}
-        everyone = Segment({"any": _seen_on(found.chains), **scope}, client=client)
         everyones = None
         if lift:
-            seen = count_common([everyone], [[0]])
-            (everyones,) = seen.counts
-            found.data.update(seen.data)
+            seen = [
+                Segment({"any": _seen_on(found.chains), **scope}, client=client)
+                for number, scope in enumerate(found.scopes)
+                if scope not in found.scopes[:number]
+            ]
+            # Whom some of the segments see at another time, or leave out, is one of all wallets, too.
+            all_seen = {"any": [one.saved() for one in seen], "exclude": []}
+            everyone = seen[0] if len(seen) == 1 else Segment(all_seen, client=client)
+            answer = count_common([everyone], [[0]])
+            (everyones,) = answer.counts
+            found.data.update(answer.data)
         rows = [[_part(rows, row, column, everyones) for column in places] for row in places]
     table = pd.DataFrame(rows, names, names, "float64" if share or lift else "int64")
     title, subject, form = _HEATMAPS["share" if share else "lift" if lift else ""]
@@ -222,7 +229,7 @@ def funnel(segment: Any, *, client: Client | None = None) -> Result:
     asked = segment_of(segment, client)
     found = client.funnel(asked.filters, asked.operator)
     members = [step["filters"] for step in found["steps"]]
-    scope = Segment(found["canonical"]["filters"], client=client).scope()
+    scope = scope_of(found["canonical"]["filters"])
     about = Provenance(
         operation="funnel",
         service=client.base_url,
@@ -289,7 +296,7 @@ def concentration(token: Any, *, client: Client | None = None) -> Result:
     Raises
     ------
     ValidationError
-        The segment has no amounts, or more than 10,000,000 wallets.
+        The segment's rows have no balance or count, or it has more than 10,000,000 wallets.
 
     Source
     ------
@@ -299,13 +306,17 @@ def concentration(token: Any, *, client: Client | None = None) -> Result:
     rows = asked.open(MAX_LIMIT)
     about = Provenance.of(rows)
     about.warnings = [*about.warnings, *asked.notes(about.fingerprint)]
+    # Our own service says of each holding whose it is, and of a count of transfers or days nothing of the kind.
+    ours = asked.client.is_ours
     amounts = [
         one
         for one in about.columns
-        if one.get("unit") == "raw" or one.get("type") in ("uint256", "integer")
+        if one.get("type") in ("uint256", "integer") and (not ours or "address" in one)
     ]
     if not amounts or about.truncated:
-        why = f"it has more than {MAX_LIMIT:,} wallets" if amounts else "its rows have no amount"
+        why = (
+            f"it has more than {MAX_LIMIT:,} wallets" if amounts else "its rows have no amount held"
+        )
         raise ValidationError.of(
             "/token", "type", f"The concentration of this segment cannot be measured: {why}."
         )

@@ -14,6 +14,7 @@ from nbext.analysis.segments import (
     names_of,
     requests_of,
     result,
+    scope_of,
     segment_of,
 )
 from nbext.client import frames
@@ -221,7 +222,7 @@ def profile(
     def cell(row: int, _: Any) -> Segment:
         members = [asked.member(), _holders(rows[row])]
         # Named, since its block is one of its own chain, which may be another than the row's.
-        scope = {**asked.scope(), "chain": said["chain"]}
+        scope = {**scope_of(asked.filters), "chain": said["chain"]}
         return Segment({"all": members, **scope}, client=client)
 
     (name,) = names_of([segment], [asked])

@@ -168,7 +168,7 @@ def _hours_since(asked: Segment, since: Any, chain: str = "") -> tuple[int, int,
 
     The chain is the segment's own where none is given.
     """
-    chain = chain or count_common([asked], [[0]]).chain
+    chain = chain or count_common([asked], [[0]]).scopes[0]["chain"]
     since = from_python(since, "/since")
     extents = asked.client.about()["data"]["chains"]
     extent = next((one for one in extents if one["chain"] == chain and one["lastTimestamp"]), None)
@@ -392,7 +392,7 @@ def retention(
     if last["timestamp"] is None:
         raise ConfigError("The data has no block times: its periods are not known.")
     end = pd.Timestamp(last["timestamp"]).tz_localize(None)
-    wanted, most, note = _hours_since(asked, since, now.chain)
+    wanted, most, note = _hours_since(asked, since, now.scopes[0]["chain"])
     begin = end - pd.Timedelta(hours=min(wanted, most))
     # A period of which the data has one instant would be a cohort of nobody.
     periods = list(pd.period_range(begin, end - pd.Timedelta(1, "ns"), freq=PERIODS[by]))
@@ -464,8 +464,7 @@ def _seen(asked: Segment, periods: list[pd.Period], now: CommonCounts) -> list[S
     ]
     # The last one goes on until the data ends.
     del spans[-1]["before"]
-    # A block is one chain's, which the segment may not name beside its conditions.
-    scope = {**asked.scope(), "chain": now.chain, "asOf": now.as_of[0]["block"]}
+    scope = {**now.scopes[0], "asOf": now.as_of[0]["block"]}
     return [
         Segment({"activity": {"first": span, "chain": now.chains[0]}, **scope}, client=asked.client)
         for span in spans

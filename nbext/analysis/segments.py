@@ -72,10 +72,6 @@ class Segment:
         )
         return {"any": [{key: each} for key, those in several for each in those]}
 
-    def scope(self) -> dict[str, Any]:
-        """Return the keys beside the conditions that decide which wallets match."""
-        return {key: self.filters[key] for key in SCOPE[:3] if key in self.filters}
-
     def at(self, moment: Any) -> Segment:
         """Return the segment as of a time or a block."""
         return replace(self, filters={**self.filters, "asOf": moment})
@@ -86,6 +82,11 @@ class Segment:
         return {"segment": {"id": Provenance.of(counted).segment_id}}
 
 
+def scope_of(filters: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the keys of filters beside the conditions that decide which wallets match."""
+    return {key: filters[key] for key in SCOPE[:3] if key in filters}
+
+
 @dataclass(frozen=True)
 class CommonCounts:
     """What was counted, and what the service says of each segment: its words and the block it was asked at."""
@@ -93,8 +94,9 @@ class CommonCounts:
     counts: list[int]
     words: list[str]
     as_of: list[Mapping[str, Any]]
-    # The first segment's own, and those whose wallets are seen, of all segments.
-    chain: str
+    # Of each segment, with nothing left to look up: a block is one of its own chain, which it may not name itself.
+    scopes: list[dict[str, Any]]
+    # Those whose wallets are seen, of all segments.
     chains: list[str]
     # Whether all look at the same chains, times and wallets: who is in none of a "not" was seen there.
     alike: bool
@@ -163,12 +165,7 @@ def segment_of(given: Any, client: Client, pointer: str = "/segment") -> Segment
         detail = "Changes have the wallets of two times. Give the filters of their segment."
         raise ValidationError.of(pointer, "type", detail)
     if isinstance(about.filters, Mapping):
-        if not about.has_all_of(given):
-            detail = (
-                f"The table has {len(given):,} rows, and its segment's had {about.returned:,}. Give its id for the "
-                'segment, or {"wallet": {"in": table}} for the wallets in the table.'
-            )
-            raise ValidationError.of(pointer, "rows", detail)
+        about.check_whole(given, pointer)
         return Segment(about.filters, about.operator or "AND", client=client, known=about)
     if isinstance(given, str):
         given = _held(given, client, pointer)
@@ -215,7 +212,7 @@ def all_of(
     """
     asked = [*segments, *but]
     if alike or len(asked) == 1:
-        members, scope = [one.member() for one in asked], asked[0].scope()
+        members, scope = [one.member() for one in asked], scope_of(asked[0].filters)
     else:
         # Each means the same wherever it is named: it has its own time, chain and exclusions.
         members, scope = [one.saved() for one in asked], {"exclude": []}
@@ -257,16 +254,13 @@ def count_common(
         counts += answer["counts"]
         said |= zip(used, answer["segments"], strict=True)
     each = [said[place] for place in range(len(segments))]
-    scopes = [
-        (one["chains"], [one["canonical"]["filters"].get(name) for name in SCOPE[:3]])
-        for one in each
-    ]
+    scopes = [(one["chains"], scope_of(one["canonical"]["filters"])) for one in each]
     notes = [*(one["warnings"] for one in each), *(one.notes(of) for one in segments)]
     return CommonCounts(
         counts,
         [one["words"].removeprefix("wallets that ") for one in each],
         [one["asOf"] for one in each],
-        scopes[0][1][0],
+        [scope for _, scope in scopes],
         list(dict.fromkeys(chain for one in each for chain in one["chains"])),
         all(one == scopes[0] for one in scopes),
         _once([note for one in notes for note in one]),

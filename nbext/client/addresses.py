@@ -214,7 +214,8 @@ def _column(value: Any) -> AddressColumn:
     rows: Any = value.to_arrow() if hasattr(value, "to_arrow") else value
     if isinstance(rows, pa.Array | pa.ChunkedArray):
         return AddressColumn(_as_texts(rows))
-    if not isinstance(rows, Iterable):
+    # Of a dict, what stands beside its keys would be lost.
+    if not isinstance(rows, Iterable) or isinstance(rows, Mapping):
         raise NotAddresses(f"Expected addresses, got {type(rows).__name__}.")
     items = (
         np.atleast_1d(rows)

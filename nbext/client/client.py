@@ -24,6 +24,7 @@ from nbext.core.uint256 import ungrouped, whole_of
 from nbext.core.untrusted_text import quoted, shown
 from nbext.errors import (
     BadRequest,
+    ConfigError,
     InvalidSegment,
     NotFound,
     OutcomeUnknown,
@@ -419,8 +420,9 @@ class Client:
         body: dict[str, Any] = {
             "segments": [self._query(filters, operator) for filters, operator in segments],
             "counts": [list(places) for places in together],
+            "amounts": amounts,
         }
-        return self._answer(op.COUNTS, body | ({"amounts": amounts} if amounts else {}))
+        return self._answer(op.COUNTS, body)
 
     @public
     def funnel(self, filters: Filters, operator: str = "AND", *, sample: int = 0) -> dict[str, Any]:
@@ -677,10 +679,12 @@ class Client:
 
     def _segment_id(self, given: Any) -> str:
         about = Provenance.of(given)
-        if about.segment_id and not about.has_all_of(given):
-            part = f"The table has {len(given):,} of its segment's {about.returned:,} rows. Give the id."
-            raise ValidationError.of("id", "rows", part)
         # A segment's table stands for it.
+        if about.segment_id:
+            about.check_whole(given, "id")
+        elif hasattr(given, "columns"):
+            unknown = "The table does not say which segment it is from. Give the segment's id."
+            raise ValidationError.of("id", "id", unknown)
         return validate.segment_id_of(about.segment_id or given, ours=self._service.ours is True)
 
     def _export(
@@ -713,7 +717,13 @@ class Client:
         # A service that nobody has asked yet may be ours, and then a limit of 0 is allowed.
         ours = self._service.is_ours if is_sent else lambda: self._service.ours is not False
         settled, named = as_sent(filters, ours)
-        pinned = self._pinned()
+        pinned = None if "asOf" in settled else self._pinned()
+        if pinned is not None and not ours():
+            # One that passes over what it does not know would answer as of another time.
+            raise ConfigError(
+                f"The setting as_of is {quoted(pinned)}, and {self.base_url} is not nbext's own service, the only one "
+                "that is known to take it. Unset it, and write the time in the filters as this service does."
+            )
         given = self.settings["limit"] if limit == "default" else limit
         given = MAX_LIMIT if given in (None, "all") else given
         body = {

@@ -14,6 +14,7 @@ from typing import Any, ParamSpec, Protocol, TypeVar, dataclass_transform
 
 from nbext.core.rules import MAX_LIMIT
 from nbext.core.untrusted_text import visible
+from nbext.errors import ValidationError
 
 # Ten conditions in words; whatever a stranger's service sends, a note stays short enough to be read.
 MAX_NOTE = 1_500
@@ -185,6 +186,15 @@ class Provenance(_Said):
         A file that they were written to is one row itself.
         """
         return "file" in table or self.returned in (None, len(table))
+
+    def check_whole(self, table: Any, pointer: str) -> None:
+        """Refuse, as a ValidationError, a table that has only some of its segment's rows, and does not stand for it."""
+        if not self.has_all_of(table):
+            detail = (
+                f"The table has {len(table):,} rows, and its segment's had {self.returned:,}. Give its id for the "
+                'segment, or {"wallet": {"in": table}} for the wallets in the table.'
+            )
+            raise ValidationError.of(pointer, "rows", detail)
 
     def notes(self) -> list[str]:
         """Return the warnings as they are shown: nothing in them hides, and none is endless."""

@@ -280,7 +280,10 @@ def _source(rows: pd.DataFrame, rule: str, client: Client) -> tuple[dict[str, An
         about = Provenance.of(again)
         notes, cut = about.notes(), about.cut("")
         if cut and "orderBy" not in request["filters"]:
-            raise _refused("/rows", f"{cut}. A payout needs them all, or those of a --top N.")
+            raise _refused(
+                "/rows",
+                f'{cut}. A payout needs them all (limit="all", on a line --all), or those of a --top N.',
+            )
         if cut:
             notes.append(f"{cut}, the first by {request['filters']['orderBy']}")
         # A column that was computed here cannot be asked for.
@@ -337,7 +340,17 @@ def _contracts(
     """Return the contracts to leave out, as far as the service knows, and what is to be said of that."""
     if not client.is_ours:
         return [], "The service does not say which wallets are contracts: they are paid, too."
-    filters = {"wallet": {"in": wallets, "contract": True}, "exclude": [], "chain": chain}
+    # On each chain of the data: one that the rows' chain has not seen is known all the same.
+    seen = [
+        {"activity": {"transfers": {"min": 0}, "chain": one["chain"]}}
+        for one in client.about()["data"]["chains"]
+    ]
+    filters = {
+        "wallet": {"in": wallets, "contract": True},
+        "any": seen,
+        "exclude": [],
+        "chain": chain,
+    }
     found = client.execute_segment(filters, limit="all")["address"].tolist()
     done = "paid" if paid else "left out"
     return [] if paid else found, (

@@ -63,8 +63,12 @@ def test_without_holders_there_are_no_rows_and_without_amounts_an_error(client):
     assert (
         matched(nbext.funnel({"token": {"token": "USDC"}}, client=client).segment(0, "alone")) > 0
     )
-    with pytest.raises(ValidationError, match="its rows have no amount"):
-        nbext.concentration({"activity": {"transfers": {"min": 1}}}, client=client)
+    # What moved, and how often, is not held.
+    moved = {"transfer": {"token": "USDC"}, "columns": ["transferred", "transferCount"]}
+    seen = {"activity": {"transfers": {"min": 1}}, "columns": ["transfers", "activeDays"]}
+    for without in (moved, seen):
+        with pytest.raises(ValidationError, match="its rows have no amount held"):
+            nbext.concentration(without, client=client)
 
 
 def test_a_wallet_that_has_nothing_of_what_is_measured_is_no_holder_and_the_first_of_several_is_said(

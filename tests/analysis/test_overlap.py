@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import nbext
 from nbext import Client
 from nbext.analysis.compare import exactly
-from nbext.analysis.segments import Segment, all_of
+from nbext.analysis.segments import Segment, all_of, scope_of
 from nbext.core.provenance import Provenance
 from nbext.errors import ConfigError, ValidationError
 from nbext.settings import Settings
@@ -75,12 +75,11 @@ def test_each_cell_is_the_oracles_and_opens_as_that_many_wallets(client, oracle,
 def test_shares_and_lifts_are_made_of_the_same_numbers(client, oracle, asked):
     sets = [oracle.wallets(one) for one in asked]
     chains = set().union(*(One(oracle, one).own_chains() for one in asked))
-    scope = {
-        key: asked[0]["filters"][key]
-        for key in ("chain", "asOf", "exclude")
-        if key in asked[0]["filters"]
-    }
-    everyone = len(oracle.wallets({"filters": {**seen_on(chains), **scope}}))
+    # Whichever comes first: each sees others, at its own time and without those that it leaves out.
+    scopes = [scope_of(one["filters"]) for one in asked]
+    everyone = len(
+        set().union(*(oracle.wallets({"filters": {**seen_on(chains), **one}}) for one in scopes))
+    )
     share, lift = (nbext.overlap(asked, client=client, **{how: True}) for how in ("share", "lift"))
     for row, one in enumerate(sets):
         for column, other in enumerate(sets):
@@ -249,9 +248,9 @@ def test_a_block_is_of_the_segments_own_chain_wherever_all_wallets_are_looked_at
     both = [{**QUEST[1], "asOf": 1}, {**QUEST[0], "asOf": 1}]
     bare, named = (nbext.overlap({"A": one, "B": "BAYC"}, lift=True, client=client) for one in both)
     pd.testing.assert_frame_equal(pd.DataFrame(bare), pd.DataFrame(named))
-    everyone, size = (
-        len(oracle.wallets({"filters": {**one, **own}})) for one in (seen_on([1, 10]), QUEST[0])
-    )
+    # Those whom the other one sees, which ends with the data, are all.
+    everyone = len(oracle.wallets({"filters": seen_on([1, 10])}))
+    size = len(oracle.wallets({"filters": {**QUEST[0], **own}}))
     assert bare.loc["A", "A"] == everyone / size
     # Its conditions are on another chain than the one whose block its own end is.
     seen = {"activity": {"transfers": {"min": 1}, "chain": "optimism"}, "chain": "ethereum"}

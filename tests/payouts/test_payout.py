@@ -103,6 +103,20 @@ def test_a_payout_is_of_all_wallets_but_contracts_and_its_sum_is_exact(rows, cli
     )
 
 
+def test_weights_by_address_and_filters_are_no_rows(pay):
+    for given in ({ONE: 3, TWO: 4}, UNI):
+        with pytest.raises(ValidationError, match="/rows: Expected addresses, got dict"):
+            pay(given, 10)
+
+
+def test_a_contract_is_left_out_whichever_chain_of_the_data_has_seen_it(client, pay):
+    elsewhere = client.execute_segment({"wallet": {"contract": True}, "chain": "optimism"})
+    here = client.execute_segment({"wallet": {"contract": True}})
+    only = sorted({*elsewhere["address"]} - {*here["address"]})
+    assert len(only) == 1
+    assert pay(pd.DataFrame({"address": [ONE, *only]}), 10)["address"].tolist() == [ONE]
+
+
 def test_the_files_say_the_same_of_each_wallet(made):
     names = {path.relative_to(made).as_posix() for path in made.rglob("*") if path.is_file()}
     safe = {"safe/0001.csv", "safe/0002.csv"}

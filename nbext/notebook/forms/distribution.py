@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from nbext.analysis.segments import Segment, count_common
+from nbext.analysis.segments import Segment, count_common, scope_of
 from nbext.core.untrusted_text import html
 from nbext.notebook.forms.markup import bar_html, cells_html, text_of
 from nbext.notebook.results.numbers import short_text
@@ -103,7 +103,9 @@ def counted(
     kind, bounded = ("nft", "count") if is_nft else ("token", "balance")
     # The filter language takes no exponent.
     bounds = ({"min": int(edge) if is_nft else f"{Decimal(edge):f}"} for edge in edges)
-    has = [{**holding(kind, column, **{bounded: bound}), **base.scope()} for bound in bounds]
+    has = [
+        {**holding(kind, column, **{bounded: bound}), **scope_of(base.filters)} for bound in bounds
+    ]
     segments = [base, *(Segment(one, client=client) for one in has)]
     common = count_common(segments, [[0], *([0, place] for place in range(1, len(segments)))])
     whole, *at_least = common.counts

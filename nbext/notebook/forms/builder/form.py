@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from IPython.core.getipython import get_ipython
 
-from nbext.analysis.segments import Segment, count_common
+from nbext.analysis.segments import Segment, count_common, scope_of
 from nbext.core.provenance import Provenance
 from nbext.core.uint256 import ungrouped, whole_of
 from nbext.core.untrusted_text import html, visible
@@ -435,7 +435,7 @@ class SegmentForm(Form):
         found = self.client.funnel(*question, sample=FEW)
         steps = found["steps"]
         # Each line by itself, as it is drawn: the service's steps are other parts where it takes groups apart.
-        scope = FilterPart("", Segment(*question, client=self.client).scope())
+        scope = FilterPart("", scope_of(question[0]))
         parts = [*tree.root.walk()][1:]
         alone = (Tree(FilterGroup("all", [replace(part, negated=False)]), scope) for part in parts)
         asked = [Segment(filters.written(each)[0], client=self.client) for each in alone]
