@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from nbext.core.rules import is_whole
-from nbext.core.untrusted_text import quoted
+from nbext.core.untrusted_text import shown
 from nbext.errors import ValidationError, did_you_mean
 
 
@@ -82,7 +82,7 @@ def chain_of(given: object, pointer: str = "chain") -> Chain:
         raise ValidationError.of(
             pointer,
             "chain",
-            f"Unknown chain {quoted(given)}.{did_you_mean(text, _by_alias())} "
+            f"Unknown chain {shown(given)}.{did_you_mean(text, _by_alias())} "
             f"Allowed: {', '.join(chain_names())}, or a chain id such as 137 or eip155:137.",
         )
     return chain

@@ -251,7 +251,7 @@ def _read_token_id(value: Any, place: FieldPlace) -> int | None:
 # Contracts, addresses and words
 
 
-def _read_contract(value: Any, place: FieldPlace) -> str | None:
+def _read_contract(value: Any, place: FieldPlace) -> Any:
     """Read a contract: an address, else a symbol."""
     if not isinstance(value, str):
         place.wrong_type("an address or a symbol", value, 'Write a text such as "USDC" or "0x...".')
@@ -266,25 +266,21 @@ def _read_contract(value: Any, place: FieldPlace) -> str | None:
     return value
 
 
-def _read_address(value: Any, place: FieldPlace) -> str | None:
-    """Read an address, into lower case."""
-    try:
-        return normalised(value, place.pointer)
-    except ValidationError as error:
-        place.report.take(error)
-        return None
+def _as_everywhere(meant: Callable[[Any, str], Any]) -> Read:
+    """Return the reader of what means the same wherever it is written."""
+
+    def read(value: Any, place: FieldPlace) -> Any:
+        try:
+            return meant(value, place.pointer)
+        except ValidationError as error:
+            place.report.take(error)
+            return None
+
+    return read
 
 
-def _read_chain(value: Any, place: FieldPlace) -> Any:
-    """Read a chain's name, alias or id."""
-    if not isinstance(value, str) and not is_whole(value):
-        place.wrong_type("a chain", value, 'Write its name or its id, such as "ethereum" or 1.')
-        return None
-    try:
-        return chain_of(value, place.pointer)
-    except ValidationError as error:
-        place.report.take(error)
-        return None
+# Into lower case; and a chain from its name, an alias or its id.
+_read_address, _read_chain = _as_everywhere(normalised), _as_everywhere(chain_of)
 
 
 def _read_choice(value: Any, place: FieldPlace) -> str | None:
@@ -502,7 +498,7 @@ def _read_parties(value: Any, place: FieldPlace) -> Any:
 def _read_wallets(value: Any, place: FieldPlace) -> Any:
     """Read a list of addresses and ids of saved segments, or one such id."""
 
-    def read_one(value: Any, place: FieldPlace) -> str | None:
+    def read_one(value: Any, place: FieldPlace) -> Any:
         return value if is_saved(value) else _read_address(value, place)
 
     return (value,) if is_saved(value) else _many(read_one, "addresses")(value, place)
@@ -516,7 +512,7 @@ def is_saved(value: Any) -> bool:
 def _read_excluded(value: Any, place: FieldPlace) -> Any:
     """Read a list of addresses and the word burn; it may be empty."""
 
-    def read_one(value: Any, place: FieldPlace) -> str | None:
+    def read_one(value: Any, place: FieldPlace) -> Any:
         if isinstance(value, str) and value[:2].lower() != "0x" and value != BURN:
             hint = "" if place.report.full else did_you_mean(value, (BURN,))
             detail = f'{shown(value)} is neither an address nor the word "burn".{hint}'

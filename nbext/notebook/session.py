@@ -126,10 +126,6 @@ class History:
             )
         return self.runs[wanted - 1]
 
-    def last_notes(self, service: str) -> list[str]:
-        """Return what was noted of the last table: why it may be incomplete; nothing of another service's."""
-        return self.last.notes() if self.last.service == service else []
-
     def rows(self) -> list[dict[str, Any]]:
         """Return one row per query: its request, its id, the rows that matched and were returned, the block of the
         data that they hold at, and the seconds.

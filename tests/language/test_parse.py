@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from nbext.core.chains import chain_names
 from nbext.errors import MOST_ERRORS, InvalidSegment
 from nbext.language.conditions import CONDITIONS
 from nbext.language.fields import MAX_CONDITIONS, MAX_DEPTH
@@ -453,8 +454,8 @@ EACH = [
     (
         token(chain=[]),
         "/token/chain",
-        "type",
-        'a list is not a chain. Write its name or its id, such as "ethereum" or 1.',
+        "chain",
+        f"Unknown chain a list. Allowed: {', '.join(chain_names())}, or a chain id such as 137 or eip155:137.",
     ),
     (
         {"segment": {"id": "a/b"}},

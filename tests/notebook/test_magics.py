@@ -75,9 +75,7 @@ def test_a_table_on_the_line_means_its_segment(asked):
     assert asked.value("%segment {{whales}} --csv").equals(asked.ip.user_ns["whales"])
     asked.run("import pandas\nothers = pandas.DataFrame({'address': []})")
     assert asked.error("%segment others") == (
-        "UsageError: %segment: the table others does not say which segment it is from. Give the segment's id.\n"
-        "    %segment others\n"
-        "             ^"
+        "ValidationError: id: The table does not say which segment it is from. Give the segment's id."
     )
 
 
@@ -931,12 +929,20 @@ def test_rows_of_many_that_failed_are_named_in_a_note_wherever_the_table_goes(as
     assert many.endswith(" | and 2 more; see the column error\n")
 
 
-def test_a_part_of_a_table_is_exported_with_the_rows_of_its_segment_and_says_so(asked, tmp_path):
+def test_a_part_of_a_table_is_no_segment_in_a_cell_as_in_python(asked, tmp_path):
     asked.run(f"%%segment_query whales\n{HOLDERS}")
-    asked.run("few = whales[:31]")
-    ran = asked.run("again = %segment few --json")
-    assert ran.printed == "note: few has 31 rows, and its segment 262. The segment's are taken.\n"
-    assert asked.value("len(again)") == 262
+    asked.run("import nbext\nfew = whales[:31]")
+    part = "The table has 31 rows, and its segment's had 262. Give its id for the segment, or "
+    for ask in (
+        "%segment few",
+        "%segment few --json",
+        "%segment {{few}} --profile",
+        "%segment few --changes 30d",
+        "%nbext funnel few",
+        "nbext.connect().segment(few)",
+        "nbext.profile(few)",
+    ):
+        assert part + '{"wallet": {"in": table}} for the wallets in the table.' in asked.error(ask)
     assert asked.run("again = %segment whales --json").printed == ""
     # A file's table has one row, and is of all of them.
     segment_id = "whales.attrs['nbext']['segment_id']"

@@ -184,3 +184,29 @@ def test_words_of_the_service_before_are_not_offered_for_another(shell, stranger
     monkeypatch.setenv("NBEXT_API_KEY", "another")
     shell.run(f"%nbext set base_url {own}")
     assert shell.error("%nbext schema").startswith("AuthError: The service answered 401")
+
+
+def test_what_a_stranger_may_pass_over_without_a_word_is_not_sent_to_it(shell, stranger):
+    """An answer of now, of another chain, or in no order, would be taken for the one that was asked for."""
+    stranger.handler = lambda request: reply({"rows": [{"address": A}]})
+    for option in ("--top 5", "--as-of 30d", "--chain base", "--columns share", "--exclude burn"):
+        refused = (
+            f"UsageError: {option.split()[0]}: only the embedded service (or another `nbext serve`) is known to take "
+            "it. Leave it out, and write in the filters what this service takes."
+        )
+        assert shell.error(f'%segment {{"a": 1}} {option}') == refused
+        shell.run(f'job = %segment {{"a": 1}} {option} --bg')
+        assert shell.error("job.result(30)") == refused
+    shell.run("%nbext set as_of 30d")
+    pinned = (
+        f"ConfigError: The setting as_of is '30d', and {stranger.url} is not nbext's own service, the only one that "
+        "is known to take it. Unset it, and write the time in the filters as this service does."
+    )
+    for ask in (RUN, 'nbext_client.execute_segment({"a": 1})'):
+        shell.run("nbext_client = __import__('nbext').connect()")
+        assert shell.error(ask) == pinned
+    # What is written in the filters is the service's own.
+    written = '{"asOf": "30d", "chain": "base"}'
+    shell.run(f"%%segment_query found\n{written}")
+    sent = [one.json["filters"] for one in stranger.requests if one.method == "POST"]
+    assert sent == [{"asOf": "30d", "chain": "base"}]

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from nbext.core.rules import MAX_LIMIT, limit_of, one_of
 from nbext.core.strict_json import below
@@ -17,6 +17,11 @@ from nbext.notebook.cell import body
 from nbext.notebook.cell.json_errors import corrected
 from nbext.notebook.cell.json_source import at, excerpt, place_of
 from nbext.notebook.line import Args
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from nbext.client import Client
 
 # Options of the line, and the keys beside the conditions that they give.
 ON_LINE = {
@@ -40,6 +45,18 @@ class SegmentQuery:
     limit: int
     body: body.Body | None = None
     whole: bool = False
+    # The first option of its line that another service may not know, and would pass over without a word.
+    ours: str = ""
+
+    def run(self, client: Client, **ways: Any) -> pd.DataFrame:
+        """Have a client run it, and return the rows; ``ways`` are those of `Client.execute_segment`."""
+        if self.ours and not client.is_ours:
+            raise UsageError(
+                f"{self.ours}: only the embedded service (or another `nbext serve`) is known to take it. Leave it "
+                "out, and write in the filters what this service takes."
+            )
+        with self.located():
+            return client.execute_segment(*self.request, **ways)
 
     @property
     def request(self) -> tuple[Mapping[str, Any], str, str, int]:
@@ -120,6 +137,7 @@ def query_of(given: str | body.Body, args: Args, limit: int) -> SegmentQuery:
             operator=_chosen(args, request, "operator", OPERATORS),
             file_type=_chosen(args, request, "fileType", FILE_TYPES),
             limit=_limit(args, request.get("limit"), limit),
+            ours=next(iter(args.given("top", *ON_LINE)), ""),
         )
 
 

@@ -54,18 +54,16 @@ def _overlap(session: Session, args: Args, *words: Word) -> Any:
     named = dict(zip((word.text for word in words), asked, strict=True))
     # Two words of one name get a number each from the names of a list.
     segments = named if len(named) == len(asked) else asked
-    share, lift = bool(args["share"]), bool(args["lift"])
-    return _shown(session, args, "overlap", segments, share=share, lift=lift)
+    return _shown(session, args, "overlap", segments, share=args["share"], lift=args["lift"])
 
 
 def _of_one(session: Session, args: Args, word: Word | None = None) -> Any:
     """Run the analysis of one segment that the line names; the command's own options are its arguments."""
     segment = segment_named(session, args, word)
     delivered = {option.name for option in ANALYSED}
-    own = {option.name for option in args.grammar.options} - delivered - {"no_amounts"}
-    options = {name: value for name, value in args.options.items() if name in own}
-    if args["no_amounts"]:
-        if args["amounts"] is not None:
+    options = {name: value for name, value in args.options.items() if name not in delivered}
+    if options.pop("no_amounts", False):
+        if "amounts" in options:
             raise args.error("use --amounts or --no-amounts, not both.")
         options["amounts"] = False
     return _shown(session, args, args.grammar.magic.split()[1], segment, **options)

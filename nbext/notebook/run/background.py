@@ -98,8 +98,7 @@ class BackgroundSegment:
         SCOPE.set(self._scope)
         # Whose service it is decides how its answers are read; one that cannot be asked now fails below.
         _ = self._client.is_ours
-        with self.query.located():
-            return self._client.execute_segment(*self.query.request, progress=self._report)
+        return self.query.run(self._client, progress=self._report)
 
     def _report(self, progress: Progress) -> None:
         self.segment_id = progress.segment_id or self.segment_id

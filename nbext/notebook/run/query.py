@@ -13,7 +13,7 @@ from nbext.core.wire import FILE_TYPES, OPERATORS
 from nbext.errors import AuthError, NotFound, TransportError, UsageError
 from nbext.notebook.cell.body import Body, laid_out
 from nbext.notebook.cell.request import ON_LINE, SegmentQuery, query_of
-from nbext.notebook.line import Args, Grammar, Option, Word, value_of
+from nbext.notebook.line import Args, Grammar, Option, value_of
 from nbext.notebook.results import deliver
 from nbext.notebook.results.deliver import RESULT
 from nbext.notebook.results.numbers import rows_in_words
@@ -198,15 +198,15 @@ def run_line(session: Session, args: Args) -> Any:
         raise args.error(f"unexpected argument {surplus!r}. {usage}", args.words[1])
     if args.words:
         word = args.words[0]
-        value = _segment_of(args, word) or (
-            word.text if word.kind == "json" else value_of(word, args)
-        )
+        table = analysis.table_named(args, word)
+        is_text = word.kind == "json" or table is not None
+        value = word.text if is_text else value_of(word, args)
         if word.kind == "word" and word.text.startswith("["):
             raise args.error("Filters are one JSON object, {...}, not a list.", word)
         if word.kind == "word" and "}}--" in word.text:
             raise args.error("a space is missing before the option.", word)
         if word.kind != "json" and not isinstance(value, dict):
-            return _read(session, args, str(value))
+            return _read(session, args, str(value) if table is None else table)
         if args["from"] is not None:
             raise args.error(
                 "--from runs a saved query, but the line has filters too. Use one of them.", word
@@ -221,24 +221,6 @@ def run_line(session: Session, args: Args) -> Any:
         instead = f"To write the rows of this query, use --to FILE.{given[0].lstrip('-')}."
         raise args.error(f"{given[0]} exports a segment by its id. {instead}")
     return run_query(session, query_of(text, args, session.settings["limit"]), args)
-
-
-def _segment_of(args: Args, word: Word) -> str | None:
-    """Return the id of the segment whose rows are in the table that a bare word or an expression names."""
-    if (table := analysis.table_named(args, word)) is None:
-        return None
-    about = Provenance.of(table)
-    if about.segment_id is None:
-        raise args.error(
-            f"the table {visible(word.text)} does not say which segment it is from. Give the segment's id.",
-            word,
-        )
-    if not about.has_all_of(table):
-        print(
-            f"note: {visible(word.text)} has {len(table):,} rows, and its segment {about.returned:,}. "
-            "The segment's are taken."
-        )
-    return str(about.segment_id)
 
 
 def run_query(session: Session, query: SegmentQuery, args: Args) -> Any:
@@ -256,15 +238,11 @@ def run_query(session: Session, query: SegmentQuery, args: Args) -> Any:
     if args["bg"]:
         return background.start_segment(session, query, args)
     client = session.connected()
-    if args["top"] is not None and not client.is_ours:
-        raise UsageError(
-            "--top: only the embedded service (or another `nbext serve`) is known to order rows."
-        )
     to_file, terms = deliver.file_of(args), _payout_terms(args)
     if query.limit == 0 and not to_file and (args["to"] or args["page"]):
         raise UsageError("A limit of 0 only counts: there are no rows to write to a file.")
-    with query.located(), session.bar("segment") as bar:
-        frame = client.execute_segment(*query.request, **to_file, progress=bar)
+    with session.bar("segment") as bar:
+        frame = query.run(client, **to_file, progress=bar)
     session.history.add(query, frame)
     if terms:
         from nbext.payouts.payout import payout
@@ -296,36 +274,32 @@ def _payout_terms(args: Args) -> dict[str, Any]:
     return dict(zip(_TERMS, terms, strict=False)) | named
 
 
-def _read(session: Session, args: Args, segment_id: str) -> Any:
-    """Read a segment by its id, or export its rows."""
+def _read(session: Session, args: Args, given: Any) -> Any:
+    """Read a segment by its id or by its table, or export its rows."""
     # These change how a query runs, and mean nothing for a segment that has run.
-    if given := args.given(
+    if flags := args.given(
         "operator", *deliver.OF_ROWS, "from", "run_corrected", *ON_LINE, "payout"
     ):
         raise args.error(
-            f"{given[0]} has no effect on a segment that has run. Use it with filters."
-            f"{_taken_for_an_id(args, segment_id)}"
+            f"{flags[0]} has no effect on a segment that has run. Use it with filters."
+            f"{_taken_for_an_id(args, given)}"
         )
     if args["changes"] is not None or args["profile"]:
-        # A table has the segment's conditions, which give rows their balances; its id has not.
-        table = analysis.table_named(args, args.words[0])
-        if table is None or not Provenance.of(table).has_all_of(table):
-            table = segment_id
-        return analysis.of_query(session, args, table)
+        return analysis.of_query(session, args, given)
     if args["json"] and args["csv"]:
         raise args.error("use --json or --csv, not both.")
     try:
         client = session.connected()
         if not (args["json"] or args["csv"] or args["card"]):
             with session.bar("segment"):
-                row = client.segment(segment_id)
+                row = client.segment(given)
             if args["to"] is not None:
                 print("note: this is the segment's description. Add --csv to write its rows.")
             return deliver.deliver(session, row, args)
         export = client.export_json if args["json"] else client.export_csv
         to_file = deliver.file_of(args)
         with session.bar("export") as bar:
-            made = export(segment_id, **to_file, progress=bar)
+            made = export(given, **to_file, progress=bar)
         if not to_file:
             return deliver.deliver(session, made, args)
         session.history.last = deliver.print_notes(made, args)
@@ -333,14 +307,19 @@ def _read(session: Session, args: Args, segment_id: str) -> Any:
             f"{args['to']}: {rows_in_words(made['rows'].iloc[0])}, {made['bytes'].iloc[0]:,} bytes"
         )
     except NotFound as error:
-        said = f"{error}{_taken_for_an_id(args, segment_id)}"
+        said = f"{error}{_taken_for_an_id(args, given)}"
         raise NotFound(said, status=error.status, problem=error.problem) from None
     return None
 
 
-def _taken_for_an_id(args: Args, word: str) -> str:
+def _taken_for_an_id(args: Args, word: Any) -> str:
     """Return a sentence for a word that may be meant as a variable's name, or as a token's."""
-    if not word.isidentifier() or word.startswith("sg_") or word in args.names:
+    if (
+        not isinstance(word, str)
+        or not word.isidentifier()
+        or word.startswith("sg_")
+        or word in args.names
+    ):
         return ""
     return (
         f" No variable is named {word!r}: it is taken for an id. Holders of a token: "

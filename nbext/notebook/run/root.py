@@ -85,6 +85,9 @@ def _status(session: Session, args: Args) -> None:
     data = about.get("data") or {}
     if about:
         own = f"nbext {visible(about.get('version'))}"
+    # Why the last table may be incomplete: nothing of another service's.
+    last = session.history.last
+    noted = [] if ours or last.service != client.base_url else last.notes()
     # From the metadata: importing these packages takes seconds.
     versions = [f"nbext {__version__}", f"Python {platform.python_version()}"]
     for package in _PACKAGES:
@@ -101,7 +104,7 @@ def _status(session: Session, args: Args) -> None:
         "as of": session.settings["as_of"],
         "answers": f"read by the profile {client.profile}" if client.profile != "none" else "",
         "settings": "" if ours else "; ".join(settings.remote_lines(session)),
-        "last rows": "" if ours else " ".join(session.history.last_notes(client.base_url)),
+        "last rows": " ".join(noted),
         "versions": ", ".join(versions),
     }
     print("\n".join(f"{name:<10}{value}" for name, value in lines.items() if value))
@@ -272,8 +275,7 @@ def _build(
     elif word is not None:
         given = analysis.segment_named(session, args, word)
     if isinstance(given, str) and given.startswith("sg_"):
-        (row,) = session.connected().segment(given).to_dict("records")
-        given = {name: row[name] for name in ("operator", "filters", "limit")}
+        given = session.connected().segment(given)
     elif isinstance(given, str):
         given = saved_query(session.data_dir, given)
     return forms().segment_form(given, client=session.connected())

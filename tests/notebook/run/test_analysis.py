@@ -67,11 +67,6 @@ def test_concentration_and_trend_take_their_options(shell):
     )
     pd.testing.assert_frame_equal(shell.ip.user_ns["one"], shell.ip.user_ns["two"])
     assert len(shell.ip.user_ns["one"].columns) == 6
-    part = shell.run("few = rows.head()\n%segment few --changes 30d -o all_of_them").printed
-    assert part.startswith(
-        "note: few has 5 rows, and its segment 1,002. The segment's are taken.\n"
-    )
-    assert len(shell.ip.user_ns["all_of_them"]) == 1002
     shell.ip.user_ns |= {"asked": {"token": {"token": "UNI"}}, "named": "sg_x"}
     assert shell.error("%nbext funnel asked").splitlines()[0] == (
         "UsageError: %nbext funnel: asked is a dict, not a segment's table. Python values need braces: "
