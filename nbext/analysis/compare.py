@@ -307,11 +307,11 @@ def concentration(token: Any, *, client: Client | None = None) -> Result:
     about = Provenance.of(rows)
     about.warnings = [*about.warnings, *asked.notes(about.fingerprint)]
     # Our own service says of each holding whose it is, and of a count of transfers or days nothing of the kind.
-    ours = asked.client.is_ours
     amounts = [
         one
         for one in about.columns
-        if one.get("type") in ("uint256", "integer") and (not ours or "address" in one)
+        if one.get("type") in ("uint256", "integer")
+        and ("address" in one or not asked.client.is_ours)
     ]
     if not amounts or about.truncated:
         why = (

@@ -418,8 +418,8 @@ class Client:
         POST /counts
         """
         body: dict[str, Any] = {
-            "segments": [self._query(filters, operator) for filters, operator in segments],
-            "counts": [list(places) for places in together],
+            "segments": [self._query(*one) for one in segments],
+            "counts": [*map(list, together)],
             "amounts": amounts,
         }
         return self._answer(op.COUNTS, body)

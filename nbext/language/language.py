@@ -288,11 +288,15 @@ def funnel_notes(plan: Plan) -> list[str]:
     return list(dict.fromkeys([*plan.warnings, *alone]))
 
 
-def _burn_notes(node: PlanNode) -> list[str]:
+def _burn_notes(node: PlanNode, *, without: bool = True) -> list[str]:
     # Counts of holders elsewhere have the burn address among them, and then differ by one.
     names = first_three(list(dict.fromkeys(node.burned())))
-    left_out = f'{names}: the burn address 0x...dEaD is a holder too, and is left out. "exclude": [] includes it.'
-    return [left_out] if names else []
+    what = (
+        'left out. "exclude": [] includes it.'
+        if without
+        else 'counted: "exclude" names only others. {"not": {"wallet": {"in": ...}}} leaves out both.'
+    )
+    return [f"{names}: the burn address 0x...dEaD is a holder too, and is {what}"] * bool(names)
 
 
 def compile(plan: Plan) -> Question:  # noqa: A001  the step's name; the builtin is not wanted here
@@ -404,10 +408,12 @@ class _Resolver(Context):
             [SeenWallets(chain.id, self.at(chain, "/filters/chain")) for chain in self.chains()]
         )
         excluded: set[str] = set()
-        if scope.exclude is None and not self.within:
-            self.warnings += _burn_notes(node)
         for name in (BURN,) if scope.exclude is None else scope.exclude:
             excluded.update(BURN_ADDRESSES if name == BURN else (name,))
+        without = BURN_ADDRESSES[1] in excluded
+        # A list that is written out says so itself, where it has the burn address or is empty.
+        if not self.within and excluded and without == (scope.exclude is None):
+            self.warnings += _burn_notes(node, without=without)
         return SegmentNode(node, seen, tuple(sorted(excluded)))
 
     def node(self, asked: Parsed, *, positive: bool) -> PlanNode:

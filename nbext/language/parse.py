@@ -12,7 +12,7 @@ from nbext.core.rules import DEFAULT_LIMIT, limit_of
 from nbext.core.strict_json import below
 from nbext.core.untrusted_text import shown
 from nbext.core.wire import EXECUTE_KEYS
-from nbext.errors import ValidationError
+from nbext.errors import InvalidSegment, ValidationError
 from nbext.language.conditions import CONDITIONS, FILE_TYPE, GROUP, OPERATOR, SCOPE_KEY
 from nbext.language.conditions.condition import Condition
 from nbext.language.describe import ErrorReport
@@ -34,13 +34,10 @@ def parse(body: object) -> ParsedQuery:
     parser = _Parser()
     report = parser.report
     if not isinstance(body, Mapping):
-        report.add(
-            "",
-            "type",
-            f"A segment request is an object with {', '.join(EXECUTE_KEYS)}, not {shown(body)}.",
+        detail = (
+            f"A segment request is an object with {', '.join(EXECUTE_KEYS)}, not {shown(body)}."
         )
-        report.close()
-    assert isinstance(body, Mapping)
+        raise InvalidSegment.of("", "type", detail)
     for key in body:
         if key not in EXECUTE_KEYS:
             report.unknown(below("", key), key, "field {} of a segment request", EXECUTE_KEYS)
@@ -69,14 +66,12 @@ class _Parser:
 
     def filters(self, body: Mapping[str, Any]) -> tuple[tuple[Parsed, ...], QueryScope]:
         filters = body.get("filters")
-        if "filters" not in body:
-            detail = 'Filters are missing. Write "filters": {...} with at least one condition.'
-            self.report.add("/filters", "required", detail)
-        elif not isinstance(filters, Mapping):
-            self.report.add(
-                "/filters", "type", f"Filters are an object of conditions, not {shown(filters)}."
-            )
         if not isinstance(filters, Mapping):
+            code, detail = "type", f"Filters are an object of conditions, not {shown(filters)}."
+            if "filters" not in body:
+                detail = 'Filters are missing. Write "filters": {...} with at least one condition.'
+                code = "required"
+            self.report.add("/filters", code, detail)
             return (), QueryScope()
         rest = {key: value for key, value in filters.items() if key not in SCOPE_KEY}
         scope = {

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from nbext.core.addresses import BURN_ADDRESSES
 from nbext.core.chains import chain_of
 from nbext.engine.dataset import ChainExtent, Contract
 from nbext.engine.query.sql import SqlBuilder
@@ -709,6 +710,19 @@ def test_it_is_said_that_burn_addresses_are_left_out_where_that_changes_the_numb
         {**bayc, "asOf": 50},
     ):
         assert resolved(burned, filters).warnings == []
+    # Who names others to leave out has the burn address back, which a file of them cannot have beside it.
+    counted = (
+        'BAYC: the burn address 0x...dEaD is a holder too, and is counted: "exclude" names only others. '
+        '{"not": {"wallet": {"in": ...}}} leaves out both.'
+    )
+    other, (zero, dead) = "0x" + "aa" * 20, BURN_ADDRESSES
+    for exclude, notes in (
+        ([other], [counted]),
+        ([other, zero], [counted]),
+        (["burn", other], []),
+        ([other, dead], []),
+    ):
+        assert resolved(burned, {**bayc, "exclude": exclude}).warnings == notes
     (other,) = resolved(burned, {"nft": {"nft": "BAYC", "tokenIds": [1]}}).warnings
     assert other.startswith("BAYC: the count in a row is of all token ids")
 

@@ -85,9 +85,8 @@ def _status(session: Session, args: Args) -> None:
     data = about.get("data") or {}
     if about:
         own = f"nbext {visible(about.get('version'))}"
-    # Why the last table may be incomplete: nothing of another service's.
+    # Why it may be incomplete is said of a table of this service alone.
     last = session.history.last
-    noted = [] if ours or last.service != client.base_url else last.notes()
     # From the metadata: importing these packages takes seconds.
     versions = [f"nbext {__version__}", f"Python {platform.python_version()}"]
     for package in _PACKAGES:
@@ -104,7 +103,7 @@ def _status(session: Session, args: Args) -> None:
         "as of": session.settings["as_of"],
         "answers": f"read by the profile {client.profile}" if client.profile != "none" else "",
         "settings": "" if ours else "; ".join(settings.remote_lines(session)),
-        "last rows": " ".join(noted),
+        "last rows": "" if ours or last.service != client.base_url else " ".join(last.notes()),
         "versions": ", ".join(versions),
     }
     print("\n".join(f"{name:<10}{value}" for name, value in lines.items() if value))
