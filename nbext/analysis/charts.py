@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
+from nbext.core.numbers import six_digits
 from nbext.core.provenance import Provenance
 from nbext.core.untrusted_text import quoted, visible
 from nbext.errors import ConfigError, ValidationError
@@ -210,11 +211,6 @@ def told_apart(names: Iterable[str]) -> list[str]:
             one = f"{name} ({again})"
         taken.append(one)
     return taken
-
-
-def amount_text(value: float) -> str:
-    """Return an amount with six significant digits; from a million on all digits before the point."""
-    return f"{value:,.0f}" if value >= 1e6 else f"{value:,.6g}"
 
 
 def _look(name: str) -> Any:
@@ -459,16 +455,20 @@ def line(table: pd.DataFrame, subject: str, about: Provenance) -> Chart:
     moments = table["at"].dt.strftime("%Y-%m-%dT%H:%M:%SZ") if timed else table["block"]
     counts = table["count"].tolist()
     rows = [
-        {"at": at, "wallets": count, "shown": f"{count:,}", "end": place in (0, len(counts) - 1)}
+        {
+            "at": at,
+            "wallets": count,
+            "shown": f"{count:,}",
+            "end": place in (0, len(counts) - 1),
+            "name": at.replace("T", " ").rstrip("Z") if timed else f"block {at:,}",
+        }
         for place, (at, count) in enumerate(zip(moments.tolist(), counts, strict=True))
     ]
-    for row in rows:
-        row["name"] = row["at"].replace("T", " ").rstrip("Z") if timed else f"block {row['at']:,}"
     shown = {"wallets": "shown"}
     if "amount" in table and table["amount"].notna().all():
         shown["held together"] = "amount"
         for row, amount in zip(rows, table["amount"].tolist(), strict=True):
-            row |= {"held together": amount, "amount": amount_text(amount)}
+            row |= {"held together": amount, "amount": six_digits(amount)}
     panels: list[dict[str, Any]] = []
     for amount_of, text in shown.items():
         panel = _look("line")

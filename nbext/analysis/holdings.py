@@ -18,6 +18,7 @@ from nbext.analysis.segments import (
     segment_of,
 )
 from nbext.client import frames
+from nbext.core.numbers import six_digits
 from nbext.core.provenance import Provenance, warned
 from nbext.core.rules import NFT_STANDARDS
 
@@ -126,7 +127,7 @@ def _amounts(made: Result) -> charts.Chart:
         wallets[0] if len(wallets) == 1 else f"{len(wallets):,} wallets",
         Provenance.of(made),
         unit="amount, each in its own unit",
-        form=charts.amount_text,
+        form=six_digits,
         wide=True,
         cells=[(row, None) for row in drawn.index],
     )

@@ -20,6 +20,7 @@ from IPython.core.interactiveshell import InteractiveShell
 
 import nbext
 from nbext.analysis import charts
+from nbext.core.numbers import six_digits
 from nbext.core.provenance import Provenance
 from nbext.core.untrusted_text import visible
 from nbext.errors import ConfigError, ValidationError
@@ -359,12 +360,12 @@ def test_an_axis_of_few_wallets_is_marked_at_whole_numbers_each_once():
 
 
 def test_a_logarithmic_axis_has_room_for_every_amount_and_begins_below_the_least():
-    amounts = [1e-6, 1.0, 2.5, 3.04e10]
+    amounts = [1e-6, 1.0, 2.5, 999_999.7, 3.04e10]
     chart = charts.bars(
-        list("abcd"), amounts, "Title", "", Provenance(), form=charts.amount_text, wide=True
+        list("abcde"), amounts, "Title", "", Provenance(), form=six_digits, wide=True
     )
     rows = chart.spec["data"]["values"]
-    assert [row["shown"] for row in rows] == ["1e-06", "1", "2.5", "30,400,000,000"]
+    assert [row["shown"] for row in rows] == ["0.000001", "1", "2.5", "1,000,000", "30,400,000,000"]
     assert all(row["begin"] < row["end"] == row["value"] for row in rows)
 
 

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from nbext.analysis.segments import Segment, count_common, scope_of
+from nbext.core.numbers import short_text
 from nbext.core.untrusted_text import html
 from nbext.notebook.forms.markup import bar_html, cells_html, text_of
-from nbext.notebook.results.numbers import short_text
 
 # Up to this amount, whole numbers get a bar each.
 MOST = 24

@@ -2,6 +2,5 @@
 
 deliver     stored in a variable, written to a file, converted, or returned to be displayed
 progress    what runs beside a cell: a task in a thread, the bar of a call that takes longer than half a second
-numbers     numbers, shares, times and sizes as people read them
 tables      how tables are displayed, and which names in them are suspicious
 """

@@ -1,5 +1,5 @@
 // @ts-check
-// Numbers, shares and times as people read them: `results/numbers.py` writes the same, held to the same table of cases.
+// Numbers, shares and times as people read them: `core/numbers.py` writes the same, held to the same table of cases.
 
 const SIX = new Intl.NumberFormat("en", { maximumSignificantDigits: 6 });
 const WHOLE = new Intl.NumberFormat("en", { maximumFractionDigits: 0 });

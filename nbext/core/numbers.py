@@ -1,4 +1,4 @@
-"""Numbers and times as people read them in tables: at most six digits that say something, thousands set apart.
+"""Numbers and times as people read them: at most six digits that say something, thousands set apart.
 
 `views/numbers.js` writes the same in the browser: both are held to the cases of `tests/views/numbers.json`.
 """

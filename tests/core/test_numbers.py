@@ -12,10 +12,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from nbext.notebook.results import numbers
+from nbext.core import numbers
 from tests.notebook.forms.shown_bars import bars_of
 
-CASES = json.loads((Path(__file__).parents[2] / "views" / "numbers.json").read_text("utf-8"))
+CASES = json.loads((Path(__file__).parents[1] / "views" / "numbers.json").read_text("utf-8"))
 
 
 @pytest.mark.parametrize("name", ["six_digits", "share_text", "short_text"])
