@@ -104,6 +104,36 @@ test("the Tab key stops at one button of the toolbar that is not off, whatever i
   assert.deepEqual(stops(), ["Hide"]);
 });
 
+test("what is typed for a column is asked of it where another one is chosen before the pause, and once", async () => {
+  const { table } = tableOf(4);
+  document.body.append(table.el);
+  await settled();
+  const questions = [];
+  const ask = table.source.ask.bind(table.source);
+  table.source.ask = (question) => {
+    questions.push(JSON.stringify(question.filters));
+    return ask(question);
+  };
+  table.choose(1);
+  table.min.focus();
+  table.min.value = "2";
+  table.min.dispatchEvent(new window.Event("input"));
+  // As a click on a cell does.
+  table.min.blur();
+  table.choose(2);
+  await settled();
+  assert.deepEqual([questions, table.min.value], [['{"1":{"min":"2"}}'], ""]);
+  await new Promise((resolve) => setTimeout(resolve, 300));
+  assert.equal(questions.length, 1);
+});
+
+test("one row is no rows", async () => {
+  const columns = [{ name: "n", kind: "number", texts: "5", bins: [], decimals: 0 }];
+  const table = new Table(new ArraySource(columns, 1));
+  await settled();
+  assert.equal(table.status.textContent, "1 row");
+});
+
 test("what is brushed over stays whole and looks so, and the others narrow, whatever is sorted or resized, until it is cleared", async () => {
   const { table } = tableOf(4);
   await settled();

@@ -29,7 +29,7 @@ def ranges(values: np.ndarray[Any, Any], ends: Sequence[Any]) -> Iterator[Bins]:
     < is not part of its bin. ``ends`` are the least and the largest, as a filter takes them.
 
     >>> next(ranges(np.array([0, *[5] * 9, 70_000.0]), ["0", "70000"]))[1]
-    {'name': '1 to 10', 'min': '1e0', 'max': '< 1e1'}
+    {'name': '1 to 10', 'min': '1', 'max': '< 10'}
     """
     # In numpy: a result may have a million rows.
     least, most = float(values.min()), float(values.max())
@@ -56,16 +56,18 @@ def ranges(values: np.ndarray[Any, Any], ends: Sequence[Any]) -> Iterator[Bins]:
             step = next((one for one in (1, 2, 5) if float(f"{one}e{power}") >= width), 10)
             low, high = (math.floor(end / float(f"{step}e{power}")) for end in (least, most))
             written = [f"{step * place}e{power}" for place in range(low - more, high + 2 + more)]
+        # As a person types them: a press on a bar puts them into the fields.
+        edges = [f"{Decimal(one):f}" for one in written]
         bins: Bins = [
             {
                 "name": f"{short_text(float(low))} to {short_text(float(high))}",
                 "min": low,
                 "max": f"< {high}",
             }
-            for low, high in itertools.pairwise(written)
+            for low, high in itertools.pairwise(edges)
         ]
         # The largest may lie on the last edge.
-        bins[-1]["max"] = written[-1]
+        bins[-1]["max"] = edges[-1]
         yield [*[{"name": "0", "min": "0", "max": "0"}] * zeros, *bins]
     yield [{"name": short_text(least), "min": ends[0], "max": ends[1]}]
 

@@ -93,15 +93,21 @@ export class Table {
   /** @param {string} label @param {() => void} act */
   field(label, act) {
     let timer = 0;
-    const soon = (/** @type {number} */ wait) => {
+    // Also where it is left: what was typed for a column is not for that which is chosen next.
+    const now = () => {
+      if (timer) act();
       clearTimeout(timer);
-      timer = window.setTimeout(act, wait);
+      timer = 0;
     };
     const props = { "aria-label": label, placeholder: label.toLowerCase() };
     const input = h("input", { ...props, type: "text", class: "nbt-field" });
-    input.oninput = () => soon(PAUSE);
+    input.oninput = () => {
+      clearTimeout(timer);
+      timer = window.setTimeout(now, PAUSE);
+    };
+    input.onblur = now;
     input.onkeydown = ({ key }) => {
-      if (key === "Enter") soon(0);
+      if (key === "Enter") now();
     };
     return input;
   }
@@ -159,7 +165,7 @@ export class Table {
     if (active(this.search) !== this.search) this.search.value = this.asked.search;
     this.near = this.rowsNear(0, 0);
     const of = found === this.source.total ? "" : ` of ${count(this.source.total)}`;
-    text(this.status, `${count(found)}${of} rows`);
+    text(this.status, `${count(found)}${of} row${this.source.total === 1 ? "" : "s"}`);
     put(this.grid, "aria-rowcount", found + 1);
     const { columns } = this.source;
     const wrong = Object.entries(errors).map(([at, said]) => `${columns[Number(at)].name}: ${said}`);

@@ -17,8 +17,9 @@ from IPython.core.interactiveshell import InteractiveShell
 
 import nbext
 from nbext.client import frames
+from nbext.core.numbers import value_text
 from nbext.errors import UsageError
-from nbext.notebook.results.numbers import value_text
+from nbext.notebook.forms.markup import code_html
 from tests.browser.hostile import names
 
 EITHER = (
@@ -297,6 +298,32 @@ def test_a_time_of_another_zone_or_within_a_second_is_the_same_instant_in_the_se
     assert next(iter(wrong.values())).startswith(message)
 
 
+def test_the_cell_of_the_segment_follows_the_filters_and_so_does_what_is_not_part_of_it(shell):
+    made = nbext.explore(shell.value(f"%segment {EITHER} --operator OR --all"))
+
+    def ask(filters):
+        made.do({"op": "ask", "order": [], "filters": filters, "search": ""})
+        return made.code.value
+
+    balance = str([one.name for one in made.columns].index("UNI_balance"))
+    assert ask({balance: {"min": "5"}}) == ""
+    made.to_segment()
+    for filters in ({balance: {"min": "7"}}, {"0": {"text": "0xa"}}, {}):
+        shown = ask(filters)
+        cell, said = made.segment()
+        assert (shown, made.message) == (code_html(cell), said)
+        assert shown in made.still_html()
+
+
+def test_what_a_bar_filters_is_written_as_it_would_be_typed():
+    values = [*[5.0] * 9, 70_000.0, -250.0, 1e-7, 3e20]
+    for some in (values[:10], values[:11], [*values[:9], 1e-7], values):
+        bars = nbext.explore(pd.DataFrame({"n": some})).summary(0)["bars"]
+        bounds = [bar[side].removeprefix("< ") for bar in bars for side in ("min", "max")]
+        assert all(re.fullmatch(r"-?[0-9]+(\.[0-9]+)?", one) for one in bounds), bounds
+        assert sum(one["count"] for one in bars) == len(some)
+
+
 def test_a_filter_that_no_amount_passes_is_no_segment_of_those_that_have_none(shell):
     made = nbext.explore(shell.value(f"%segment {EITHER} --operator OR --all"))
     cell, _ = asked(made, UNI_balance={"min": "-5", "max": "-1"}).segment()
@@ -358,7 +385,7 @@ def test_a_bound_that_cannot_be_read_is_named_at_its_column_and_other_filters_ho
     assert (made.errors, column(made)) == ({0: message}, ["1", "2", "3"])
     assert column(asked(made, UNI_balance_raw={"min": "2"})) == ["2", "3"]
     assert made.errors == {}
-    assert asked(made, UNI_balance_raw={"min": "9"}).in_words() == "0 rows match, of 3"
+    assert asked(made, UNI_balance_raw={"min": "9"}).in_words() == "0 of 3 rows"
     times = nbext.explore(
         pd.DataFrame({"day": pd.to_datetime(["2025-01-01T23:00", "2025-01-02T00:00"], utc=True)})
     )
@@ -477,7 +504,7 @@ def test_the_rows_of_a_filter_are_of_the_table_as_it_was_opened_whatever_becomes
     else:
         table.loc[2, "n"] = 0
     assert made.frame["n"].tolist() == [3, 4]
-    assert made.text().splitlines()[0] == "Table: 2 rows match, of 4"
+    assert made.text().splitlines()[0] == "Table: 2 of 4 rows"
 
 
 def test_columns_of_pandas_own_kinds_are_explored_each_by_what_it_says(tmp_path):

@@ -247,7 +247,7 @@ def _dated(bins: Bins) -> Bins:
 
     def day(bound: str) -> str:
         *below, days = bound.split()
-        return " ".join([*below, str(np.clip(np.datetime64(int(float(days)), "D"), *_DAYS))])
+        return " ".join([*below, str(np.clip(np.datetime64(int(days), "D"), *_DAYS))])
 
     return [
         {"min": (low := day(one["min"])), "max": day(one["max"]), "name": f"from {low}"}
@@ -358,7 +358,7 @@ def number(text: str, name: str) -> Decimal:
     """Return the number that a filter's bound says; `UsageError` where it is none."""
     try:
         bound = _EXACT.create_decimal(ungrouped(text.strip()))
-        if bound.is_finite() and len(text) <= 100 and abs(bound.adjusted()) < 400:
+        if bound.is_finite() and len(text) <= 400 and abs(bound.adjusted()) < 400:
             return bound
     except InvalidOperation:
         pass

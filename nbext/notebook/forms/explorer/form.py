@@ -152,7 +152,11 @@ class Explorer(Form):
             self.table.answer(asked, **found)
             # Its other views follow: they would show the rows of this question under the heads of their own.
             self.table.show(by=asked.get("from"), found={"asked": question, **found})
-            self.renew()
+            # A cell that is shown follows: it would ask for the rows of an earlier question.
+            if self.code.value:
+                self.to_segment()
+            else:
+                self.renew()
         elif op == "rows":
             self.table.answer(asked, rows=self.shown_rows(int(asked["start"]), int(asked["end"])))
         elif op == "summary":
@@ -236,8 +240,7 @@ class Explorer(Form):
 
     def insert_segment(self) -> None:
         """Insert the cell of the segment that the filters mean below the form's own."""
-        cell, note = self.to_segment()
-        self.insert(self.insertion, cell, note)
+        self.insert(self.insertion, *self.to_segment())
 
     def segment(self) -> tuple[str, str]:
         """Return the cell of the segment that the filters mean, and what is not part of it."""
@@ -262,8 +265,8 @@ class Explorer(Form):
 
     def in_words(self) -> str:
         """Return how many rows match."""
-        of = "" if len(self.rows) == len(self._given) else f" match, of {len(self._given):,}"
-        return f"{rows_in_words(len(self.rows))}{of}"
+        found, total = len(self.rows), len(self._given)
+        return f"{found:,} of " * (found != total) + rows_in_words(total)
 
     def state(self) -> str:
         """Return how many rows match."""
