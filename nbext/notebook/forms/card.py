@@ -274,8 +274,8 @@ class ContractCard(Form):
         self.variable = Variable("collection" if is_nft else "token", entered=self.take)
         self.use = Button("Use", self.take, classes="nbext-main nbext-use")
         metadata = row(self.variable, self.use, self.edit, classes="nbext-panel")
-        below = (row(*self.export.parts), self.status, self.edit.below)
-        self.assemble(Markup(self.body()), metadata, self.line, *below)
+        below = (self.status, self.line, self.edit.below)
+        self.assemble(Markup(self.body()), metadata, row(*self.export.parts), *below)
 
     def take(self) -> None:
         """Put the metadata into the variable."""
@@ -283,13 +283,13 @@ class ContractCard(Form):
             return
         variables()[name] = self.frame
         place = f"{self.contract.get('chain')} {self.contract.get('address')}"
-        status, cell = f"{html(name)} is set.", ""
+        said, self.line.value = f"{name} is set.", ""
         # It is copied into a cell: a line break in a stranger's text begins a line of code there, and {{name}} sends
         # the service a variable of the notebook.
         if PLAIN.fullmatch(place) and name.isidentifier():
-            status += " The same in a cell:"
-            cell = code_html(f"{name} = {'%nft' if self.is_nft else '%token'} {place}")
-        self.line.value = f'<div class="nbext-good" role="status">{status}</div>{cell}'
+            said += " The same in a cell:"
+            self.line.value = code_html(f"{name} = {'%nft' if self.is_nft else '%token'} {place}")
+        self.say(said, "good")
 
     def filters(self) -> dict[str, Any]:
         """Return the filters of its holders' segment."""

@@ -301,10 +301,8 @@ class Variable(InputField):
         said = warned == name and before is held
         if name in known and not said and not Provenance.of(held):
             self._warned = (name, held)
-            kind = type(held).__name__
-            self._say(
-                f"{name} holds a value already (type {visible(kind)}). Press again to replace it."
-            )
+            kind = visible(type(held).__name__)
+            self._say(f"{name} holds a value already (type {kind}). Press again to replace it.")
             return None
         self._say("")
         return name

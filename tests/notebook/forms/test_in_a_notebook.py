@@ -1036,12 +1036,27 @@ def test_the_latest_count_does_not_wait_for_a_slow_one_and_a_cancelled_one_is_dr
 def test_after_a_change_the_rows_of_the_run_before_are_marked(shell):
     form = nbext.segment_form(SEGMENT)
     ran(shell, form, "before", 5)
-    assert form.stale.shown["hidden"]
-    rows = form.result.value
+    rows, said = form.result.value, "These rows are of the query before it changed."
+    assert said not in rows
     form.add("nft", {"nft": "MAYC"})
-    form.add("nft", {"nft": "AZUKI"})
-    assert (form.stale.shown["hidden"], form.result.value) == (False, rows)
-    assert form.stale.value == "These rows are of the query before it changed."
+    marked = f'<p class="nbext-note">{said}</p>{rows}'
+    assert form.result.value == marked
+    # What a notebook shows without its kernel has the changed query above these rows.
+    assert form.still_html().endswith(marked)
+    form.do({"op": "undo"})
+    assert form.result.value == rows
+    form.background.drop()
+
+
+def test_rows_of_a_query_that_was_changed_while_it_ran_are_marked(shell):
+    form = nbext.segment_form(SEGMENT)
+    form.limit.type("5")
+    with form.lock:
+        form.run.press()
+        form.add("nft", {"nft": "MAYC"})
+        assert form.result.value == ""
+    assert form.runs.join(60)
+    assert "These rows are of the query before it changed." in form.result.value
     form.background.drop()
 
 

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 PAUSE = 0.6
 # Wallets that are named beside the counts.
 FEW = 3
+OLD_ROWS = "These rows are of the query before it changed."
 EXAMPLE = '%%segment_query segment\n{"token": {"token": "UNI"}}'
 Goto = dict[str, Any] | None
 
@@ -77,7 +78,6 @@ class SegmentForm(Form):
         self.name = Variable("segment", **acts)
         self.run = Button("Run", self.do_run, classes="nbext-main nbext-run")
         self.result = Markup()
-        self.stale = Markup("These rows are of the query before it changed.", "nbext-note")
         self.funnel, self.sample = Markup(), Markup(classes="nbext-note")
         # Not the schemas, whose texts may be long: they are for what comes back.
         spec = asdict(
@@ -93,8 +93,7 @@ class SegmentForm(Form):
         shown = (self.counting, self.funnel, self.sample, self.json)
         self.lines.members = (*shown, *[self.insertion] * has_cells())
         actions = row(self.name, self.limit, self.run, classes="nbext-panel")
-        below = (self.status, self.stale, self.result)
-        self.assemble(self.lines, actions, *below, wide=True)
+        self.assemble(self.lines, actions, self.status, self.result, wide=True)
         self.changed()
 
     # What is read of the tree
@@ -394,7 +393,7 @@ class SegmentForm(Form):
         self.json.show(value=filters.json_text(body), error="")
         if self._run is None:
             self.say("")
-        self.stale.show(hidden=self.frame is None or self.question == self._ran)
+        self._show_rows()
         self.publish()
         if missing := self.missing():
             self.background.drop()
@@ -524,8 +523,8 @@ class SegmentForm(Form):
             return
         query = SegmentQuery(*self.question, "json", limit)
         self._run = run = BackgroundSegment(self.client, query, seen=self._progress)
-        self.result.value, self.frame = "", None
-        self.stale.show(hidden=True)
+        self.frame = None
+        self._show_rows()
         self.say("Running …", running=True, share=None)
         self.runs.schedule(lambda: self._finish(run, name))
 
@@ -558,8 +557,13 @@ class SegmentForm(Form):
         of = f" of {matched:,}" if isinstance(matched, int) and matched != returned else ""
         held = f"{returned:,}{of} wallet{'s' * (returned != 1)}"
         self.say(f"{name} holds {held}. nbext.show({name}) shows its card.", "good")
-        self.result.value = frame_html(frame)
+        self._show_rows()
         self.renew()
+
+    def _show_rows(self) -> None:
+        """Show the first rows of the last run, and whether the query was changed since it began."""
+        old = notes_html([OLD_ROWS] * (self.question != self._ran))
+        self.result.value = "" if self.frame is None else old + frame_html(self.frame)
 
     def cancel(self) -> None:
         """Stop waiting for the run; the service is told as soon as it has named the segment."""
