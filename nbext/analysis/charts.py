@@ -433,8 +433,9 @@ def lorenz(largest: Sequence[int], name: str, gini: float, about: Provenance) ->
         {
             "holders": place / max(number, 1),
             "share": smallest[place] / total,
-            "name": f"{place:,} of {number:,}",
-            "shown": f"{smallest[place] / total:.3%}",
+            # Of those whose wallets a press opens.
+            "name": f"the largest {number - place:,} of {number:,}",
+            "shown": f"{(total - smallest[place]) / total:.3%}",
         }
         for place in places
     ]

@@ -400,6 +400,17 @@ def test_the_largest_parts_of_a_hundred_are_said_beside_the_curve():
     ]
 
 
+def test_a_point_of_the_curve_says_what_those_hold_whom_a_press_on_it_opens():
+    chart = charts.lorenz([6, 3, 1], "UNI", 0.3, Provenance())
+    points = [(row["name"], row["shown"]) for row in chart.spec["data"]["values"]]
+    assert list(zip(points, chart.cells, strict=True)) == [
+        (("the largest 3 of 3", "100.000%"), (3, None)),
+        (("the largest 2 of 3", "90.000%"), (2, None)),
+        (("the largest 1 of 3", "60.000%"), (1, None)),
+        (("the largest 0 of 3", "0.000%"), (0, None)),
+    ]
+
+
 def test_no_two_layers_of_a_chart_are_one_mark():
     for chart in kinds_of(["a", "b"]):
         named = [

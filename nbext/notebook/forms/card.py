@@ -28,6 +28,7 @@ from nbext.notebook.forms.markup import (
     marks_html,
     notes_html,
     number_text,
+    part_of,
     text_of,
 )
 from nbext.notebook.results.tables import is_missing
@@ -128,7 +129,7 @@ class Card(Form):
 
     def _spreads(self) -> Iterator[str]:
         """Yield how the amounts of each column are spread, over all wallets or, where not known, over the rows here."""
-        is_cut = self.known.truncated or not self.known.has_all_of(self.frame)
+        is_cut = bool(part_of(self.frame))
         columns = columns_of(self.frame, "show")
         names = [column.name for column in columns]
         for column in columns:
@@ -255,7 +256,7 @@ class ContractCard(Form):
         self.facts = contract_facts(contract)
         self.bins: Bins = []
         self.notes: list[str] = []
-        decimals = None if is_nft else contract.get("decimals")
+        asked, decimals = self.filters(), None if is_nft else contract.get("decimals")
         if not client.is_ours:
             self.notes = ["Only nbext's own service counts how much the holders have."]
         elif not is_nft and is_missing(decimals):
@@ -263,10 +264,9 @@ class ContractCard(Form):
         else:
             column = {**contract, "decimals": None if decimals is None else int(decimals)}
             try:
-                self.bins, self.notes = counted(client, self.filters(), "AND", column)
+                self.bins, self.notes = counted(client, asked, "AND", column)
             except NbextError as error:
                 self.notes = [message_of(error)]
-        asked = self.filters()
         write = partial(client.execute_segment, asked, file_type="csv", limit=MAX_LIMIT)
         self.export = Export(self, f"{symbol or name or 'contract'}-holders", write)
         self.edit = Edit(client, asked, "Build on its holders", "Build from this")

@@ -105,10 +105,10 @@ def counted(
     kind, bounded = ("nft", "count") if is_nft else ("token", "balance")
     # The filter language takes no exponent.
     bounds = ({"min": int(edge) if is_nft else f"{Decimal(edge):f}"} for edge in edges)
-    has = [
-        {**holding(kind, column, **{bounded: bound}), **scope_of(base.filters)} for bound in bounds
-    ]
-    segments = [base, *(Segment(one, client=client) for one in has)]
+    segments = [base]
+    for bound in bounds:
+        has = {**holding(kind, column, **{bounded: bound}), **scope_of(base.filters)}
+        segments.append(Segment(has, client=client))
     common = count_common(segments, [[0], *([0, place] for place in range(1, len(segments)))])
     whole, *at_least = common.counts
     ends = [*map(float, edges), math.inf]

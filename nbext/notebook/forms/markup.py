@@ -57,15 +57,24 @@ def facts_html(facts: Iterable[tuple[str, object]]) -> str:
     return f'<table class="nbext-facts mathjax_ignore tex2jax_ignore"><tbody>{rows}</tbody></table>'
 
 
+def part_of(frame: pd.DataFrame) -> str:
+    """Return of which rows a table has a part, as it came or since; nothing where it has all."""
+    known = Provenance.of(frame)
+    if not known.has_all_of(frame):
+        return f"of the {number_text(known.returned)} that were returned"
+    matched = number_text(known.matched) or "wallets"
+    return f"of the {matched} that match, cut by the limit" if known.truncated else ""
+
+
 def facts_of(frame: pd.DataFrame) -> list[tuple[str, object]]:
     """Return how many wallets match, how many rows are here, the block and chain that they are of, and the notes."""
-    known, as_of = Provenance.of(frame), ""
+    known, as_of, part = Provenance.of(frame), "", part_of(frame)
     if isinstance(known.as_of, Mapping):
         time = text_of(known.as_of.get("timestamp"))
         as_of = f"block {number_text(known.as_of.get('block'))} {time}".strip()
     facts: list[tuple[str, object]] = [
         ("Wallets that match", number_text(known.matched)),
-        ("Rows here", f"{len(frame):,}{' (cut by the limit)' * bool(known.truncated)}"),
+        ("Rows here", f"{len(frame):,}{f' ({part})' * bool(part)}"),
         ("As of", as_of),
         ("Chain", text_of(known.chain)),
         *(("Note", visible(warning)) for warning in known.warnings),

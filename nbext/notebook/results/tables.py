@@ -238,9 +238,9 @@ class _Shown:
         # Once by their values in the token's unit; what is exact is said where a value is pointed at.
         texts = [one for one in names if isinstance(one, str) and names.count(one) == 1]
         folded = [one for one in texts if one.endswith("_raw") and one[:-4] in texts]
-        places = [place for place, one in enumerate(names) if one not in folded]
+        kept = (place for place, one in enumerate(names) if one not in folded)
         # What went wrong is read first.
-        places.sort(key=lambda place: names[place] != "error")
+        places = sorted(kept, key=lambda place: names[place] != "error")
         most = None if self.is_whole else pd.get_option("display.max_columns") or None
         self.columns = [_Column(name, values, limit) for name, values in _labels(frame, few)]
         stated = about.described()

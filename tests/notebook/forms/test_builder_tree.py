@@ -221,17 +221,17 @@ def test_a_group_moves_past_lines_and_a_line_past_another_up_and_down():
     assert names(tree) == [["b"], "a", "c"]
 
 
-def test_lines_are_added_after_a_line_or_into_a_group_and_copied():
+def test_lines_are_added_to_a_group_and_copied():
     a, b, c = parts()
     group = FilterGroup("any", [b])
     tree = Tree(FilterGroup("all", [a, group]))
-    tree.add(c, a.id)
-    assert names(tree) == ["a", "c", ["b"]]
+    tree.add(c)
+    assert names(tree) == ["a", ["b"], "c"]
     twin = group.copied()
     assert twin == group
     assert {part.id for part in twin.walk()}.isdisjoint(part.id for part in group.walk())
     tree.add(twin, group.id)
-    assert names(tree) == ["a", "c", ["b", ["b"]]]
+    assert names(tree) == ["a", ["b", ["b"]], "c"]
     for gone in (tree.find, tree.around):
         with pytest.raises(UsageError, match="gone already"):
             gone(parts()[0].id)

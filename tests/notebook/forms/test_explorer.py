@@ -340,6 +340,17 @@ def test_a_whole_address_is_a_condition_and_a_cut_table_says_that_its_segment_ha
     cell, said = made.segment()
     assert json.loads(cell.split("\n", 1)[1])["all"][1] == {"wallet": {"in": [table["address"][3]]}}
     assert said == "The segment finds all wallets that match, not only those among these 10 rows."
+    # Of rows that were picked since, too, whether a limit had cut others off or not.
+    whole = shell.value(f"%segment {EITHER} --operator OR --all")
+    for rows, few in ((table, 10), (whole, len(whole))):
+        part = nbext.explore(rows.head(4))
+        assert part.segment()[1] == said.replace("10", "4")
+        assert f" 4 rows of the {few:,} that were returned." in part.hint
+        assert ("Rows here", f"4 (of the {few:,} that were returned)") in nbext.show(
+            rows.head(4)
+        ).facts
+    assert f" 10 rows of the {len(whole):,} that match, cut by the limit." in made.hint
+    assert nbext.explore(whole).segment()[1] == ""
     for line in ("%token ethereum UNI USDC", f"%segment {table.attrs['nbext']['segment_id']}"):
         labels = [part.shown.get("label") for part in nbext.explore(shell.value(line)).walk()]
         assert "As a segment" not in labels

@@ -101,13 +101,9 @@ class Tree:
         raise UsageError("This condition is gone already.")
 
     def add(self, part: FilterPart, into: int | None = None) -> None:
-        """Add a part at the end of a group, by default of the outermost, or after a line."""
-        at = self.root if into is None else self.find(into)
-        if isinstance(at, FilterGroup):
-            at.members.append(part)
-        else:
-            group, place, _ = self.around(at.id)
-            group.members.insert(place + 1, part)
+        """Add a part at the end of a group, by default of the outermost."""
+        group = self.root if into is None else self.find(into)
+        group.value.append(part)
 
     def move(self, wanted: int, by: int) -> None:
         """Move a part one place up (-1) or down (1): past a line, into a group, or out of its own."""

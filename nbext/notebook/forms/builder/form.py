@@ -217,7 +217,7 @@ class SegmentForm(Form):
         return self.edits.now.around(int(asked["id"]))
 
     def add(self, key: str, value: Any = None, into: int | None = None) -> FilterPart:
-        """Add a condition or a group at the end of a group, or after a line; open it."""
+        """Add a condition or a group at the end of a group."""
         part = FilterPart(key, {} if value is None else value)
         if key in (*OTHER, "not"):
             part = FilterGroup("any" if key == "any" else "all", [], negated=key == "not")
@@ -286,9 +286,8 @@ class SegmentForm(Form):
             raise UsageError(
                 "NOT applies to the whole group. Switch it off before you take the group apart."
             )
-        members = group.members if isinstance(group, FilterGroup) else [group]
-        around.members[place : place + 1] = members
-        return {"goto": members[0].id if members else "add"}
+        around.members[place : place + 1] = group.members
+        return {"goto": group.members[0].id if group.members else "add"}
 
     def do_either(self, asked: Asked) -> Goto:
         """Add an empty condition like this one, in a group of both where their surroundings join otherwise."""

@@ -27,7 +27,7 @@ from nbext.notebook.forms.builder.filters import cell_text
 from nbext.notebook.forms.distribution import holding
 from nbext.notebook.forms.explorer.columns import TableColumn, columns_of
 from nbext.notebook.forms.form import Form, Steps, Variable, has_cells, variables
-from nbext.notebook.forms.markup import code_html, facts_html, facts_of
+from nbext.notebook.forms.markup import code_html, facts_html, facts_of, part_of
 from nbext.notebook.results.tables import as_text, rows_html
 from nbext.notebook.views.view import STYLE, Asked, Box, Button, Markup, ViewPart, row, script_of
 
@@ -103,7 +103,7 @@ class Explorer(Form):
         self.known, self._given = Provenance.of(frame), frame.copy(deep=False)
         self._places = pa.array(range(len(frame)), pa.int64())
         self.find((), {})
-        cut = self.known.cut("")
+        part = part_of(frame)
         exact = ", ".join(
             visible(one.name, 60)
             for one in self.columns
@@ -111,7 +111,7 @@ class Explorer(Form):
         )
         parts = (
             visible(self.known.segment_id or ""),
-            cut and f"{cut} are here",
+            part and f"{rows_in_words(len(frame))} {part}",
             exact and f"{exact}: exact, from ..._raw",
         )
         self.hint = " ".join(f"{part}." for part in parts if part)
@@ -252,7 +252,7 @@ class Explorer(Form):
         ]
         if self.search:
             notes.append("No condition asks for the search: it is not part of the segment.")
-        if self.known.truncated:
+        if part_of(self._given):
             notes.append(
                 f"The segment finds all wallets that match, not only those among these {len(self._given):,} rows."
             )
