@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from nbext.core.numbers import six_digits
 from nbext.core.provenance import Provenance
+from nbext.core.uint256 import six_digits
 from nbext.core.untrusted_text import quoted, visible
 from nbext.errors import ConfigError, ValidationError
 

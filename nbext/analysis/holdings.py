@@ -18,9 +18,9 @@ from nbext.analysis.segments import (
     segment_of,
 )
 from nbext.client import frames
-from nbext.core.numbers import six_digits
 from nbext.core.provenance import Provenance, warned
 from nbext.core.rules import NFT_STANDARDS
+from nbext.core.uint256 import six_digits
 
 if TYPE_CHECKING:
     import pandas as pd

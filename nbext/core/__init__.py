@@ -15,6 +15,5 @@ untrusted_text  makes a stranger's text visible, as text or HTML
 atomic_files    writes files that are whole or absent
 locks           locks between processes
 times           ISO-8601 of instants, and of columns of an Arrow table
-numbers         numbers and times as people read them
-uint256         exact integers of up to 78 digits, and amounts in a token's unit
+uint256         exact integers of up to 78 digits, amounts in a token's unit, and numbers as people read them
 """

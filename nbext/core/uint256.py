@@ -7,8 +7,9 @@ let 10**11 of them be summed. The expressions over such columns are `nbext.engin
 
 from __future__ import annotations
 
+import math
 import re
-from decimal import MAX_PREC, Context, Decimal
+from decimal import MAX_PREC, ROUND_HALF_UP, Context, Decimal
 from typing import Any, NamedTuple
 
 MAX_UINT256 = 2**256 - 1
@@ -23,6 +24,9 @@ _HEX = re.compile(r"0x[0-9a-fA-F]{1,64}\Z")
 _MOST_IN_76 = 5e76
 # Nothing is rounded away: Decimal's own context keeps 28 digits.
 _EXACT = Context(prec=MAX_PREC)
+# Halves go up, in the digits that a float is written with, as JavaScript rounds; Python's formats round to the even.
+_SIX, _FOUR = (Context(prec=digits, rounding=ROUND_HALF_UP) for digits in (6, 4))
+_SHORT = ((1e12, "T"), (1e9, "B"), (1e6, "M"), (1e3, "k"))
 
 
 class Limbs(NamedTuple):
@@ -173,3 +177,55 @@ def as_texts(rows: Any, *, wide: bool = False) -> Any:
         if given(field.type):
             rows = rows.set_column(number, field.name, rows.column(number).cast(pa.string()))
     return rows
+
+
+def six_digits(value: float) -> str:
+    """Return a number as a table shows it: a whole one with all its digits, a fraction with six significant ones.
+
+    >>> six_digits(1047.3333333), six_digits(20_000_000.0), six_digits(1.5e-9), six_digits(10**18)
+    ('1,047.33', '20,000,000', '1.5e-9', '1,000,000,000,000,000,000')
+    """
+    if isinstance(value, int):
+        return f"{value:,}"
+    exact = Decimal(str(value))
+    if not exact:
+        return "0"
+    if not exact.is_finite():
+        return str(value)
+    size = abs(value)
+    if size < 1e-6 or size >= 1e15:
+        return _exponential(exact)
+    if size >= 1e6:
+        return f"{exact.to_integral_value(ROUND_HALF_UP):,f}"
+    return without_last_zeros(f"{_SIX.plus(exact):,f}")
+
+
+def share_text(value: float) -> str:
+    """Return a share as per cent, with four significant digits.
+
+    >>> share_text(0.679686), share_text(1.0), share_text(0.00012)
+    ('67.97%', '100%', '0.012%')
+    """
+    percent = Decimal(str(value)) * 100
+    if not percent.is_finite():
+        return str(value)
+    return f"{without_last_zeros(f'{_FOUR.plus(percent):,f}')}%"
+
+
+def short_text(value: float) -> str:
+    """Return a number as a few characters, for an edge of a bin.
+
+    >>> short_text(20_000.0), short_text(0.5), short_text(1e-18)
+    ('20k', '0.5', '1e-18')
+    """
+    for unit, letter in _SHORT:
+        if unit <= abs(value) < 1e15:
+            return f"{value / unit:.6g}{letter}"
+    if 0 < abs(value) < 1e-3 or 1e15 <= abs(value) < math.inf:
+        return _exponential(Decimal(str(value)))
+    return f"{value:.6g}"
+
+
+def _exponential(exact: Decimal) -> str:
+    mantissa, _, power = f"{_SIX.plus(exact):.5e}".partition("e")
+    return f"{without_last_zeros(mantissa)}e{power}"

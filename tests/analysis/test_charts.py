@@ -20,8 +20,8 @@ from IPython.core.interactiveshell import InteractiveShell
 
 import nbext
 from nbext.analysis import charts
-from nbext.core.numbers import six_digits
 from nbext.core.provenance import Provenance
+from nbext.core.uint256 import six_digits
 from nbext.core.untrusted_text import visible
 from nbext.errors import ConfigError, ValidationError
 from nbext.notebook.results.tables import SuspiciousNames, display_literally

@@ -89,25 +89,24 @@ class Card(Form):
     title = "Segment"
 
     def __init__(self, client: Any, frame: pd.DataFrame) -> None:
-        self.known = Provenance.of(frame)
+        self.known = known = Provenance.of(frame)
         if not hasattr(frame, "columns"):
             raise UsageError(
                 f"show needs a segment's table, such as %%segment_query returns, not {visible(repr(frame), 60)}. "
                 "Run %segment ID --card for a segment that you know by its id."
             )
-        if not self.known.segment_id:
+        if not known.segment_id:
             raise UsageError(
                 "show needs a segment's table, such as %%segment_query returns. This table does not say which segment "
                 "it is: some pandas operations drop df.attrs. Show the original table, or run the query again."
             )
         super().__init__(client)
-        service = visible(self.known.service or "the service")
-        self.hint = f"{visible(self.known.segment_id)} of {service}"
+        self.hint = f"{visible(known.segment_id)} of {visible(known.service or 'the service')}"
         self.frame = frame
-        self.asked = (self.known.filters or {}, str(self.known.operator or "AND"))
-        words, self.steps, self.not_explained = explained(client, self.asked, self.known)
+        self.asked = (known.filters or {}, str(known.operator or "AND"))
+        words, self.steps, self.not_explained = explained(client, self.asked, known)
         self.facts = [*facts_of(frame), *[("Wallets that", words)] * bool(words)]
-        name = str(self.known.segment_id)
+        name = str(known.segment_id)
         self.export = Export(self, name, partial(client.export_csv, name))
         self.edit = Edit(client, frame, "Open it in the builder")
         panel = row(*self.export.parts, self.edit, classes="nbext-panel")

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from nbext.analysis.segments import Segment, count_common, scope_of
-from nbext.core.numbers import short_text
+from nbext.core.uint256 import short_text
 from nbext.core.untrusted_text import html
 from nbext.notebook.forms.markup import bar_html, cells_html, text_of
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from nbext.core.numbers import rows_in_words
 from nbext.core.provenance import Provenance
 from nbext.core.rules import is_whole
 from nbext.core.untrusted_text import html, visible
+from nbext.notebook.results.numbers import rows_in_words
 from nbext.notebook.results.tables import is_missing, rows_html
 from nbext.notebook.views.view import MAX_MESSAGE
 

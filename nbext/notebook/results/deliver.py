@@ -11,12 +11,12 @@ from importlib.util import find_spec
 from types import BuiltinFunctionType, FunctionType, MappingProxyType, ModuleType
 from typing import TYPE_CHECKING, Any
 
-from nbext.core.numbers import shape_in_words, size_in_words
 from nbext.core.provenance import Provenance
 from nbext.core.rules import FILES, FRAMES
 from nbext.core.untrusted_text import visible
 from nbext.errors import ConfigError, UsageError
 from nbext.notebook.line import Args, Option
+from nbext.notebook.results.numbers import shape_in_words, size_in_words
 from nbext.settings import Settings
 
 if TYPE_CHECKING:

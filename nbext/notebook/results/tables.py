@@ -24,10 +24,10 @@ from operator import methodcaller
 from typing import TYPE_CHECKING, Any
 
 from nbext.core.addresses import looks_like_address
-from nbext.core.numbers import size_in_words, value_text
 from nbext.core.provenance import Provenance
 from nbext.core.uint256 import units_text
 from nbext.core.untrusted_text import MAX_SHOWN, html, visible
+from nbext.notebook.results.numbers import size_in_words, value_text
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -7,7 +7,6 @@ import shlex
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from nbext.core.numbers import rows_in_words
 from nbext.core.provenance import Provenance
 from nbext.core.untrusted_text import visible
 from nbext.core.wire import FILE_TYPES, OPERATORS
@@ -17,6 +16,7 @@ from nbext.notebook.cell.request import ON_LINE, SegmentQuery, query_of
 from nbext.notebook.line import Args, Grammar, Option, value_of
 from nbext.notebook.results import deliver
 from nbext.notebook.results.deliver import RESULT
+from nbext.notebook.results.numbers import rows_in_words
 from nbext.notebook.run import analysis, background
 from nbext.notebook.schema import variables_in_words
 from nbext.notebook.session import Session, saved_query

@@ -1,5 +1,6 @@
 // @ts-check
-// Numbers, shares and times as people read them: `core/numbers.py` writes the same, held to the same table of cases.
+// Numbers, shares and times as people read them. Python has the same functions (`six_digits` and those beside it), held
+// to the same table of cases.
 
 const SIX = new Intl.NumberFormat("en", { maximumSignificantDigits: 6 });
 const WHOLE = new Intl.NumberFormat("en", { maximumFractionDigits: 0 });

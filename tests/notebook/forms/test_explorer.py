@@ -17,9 +17,9 @@ from IPython.core.interactiveshell import InteractiveShell
 
 import nbext
 from nbext.client import frames
-from nbext.core.numbers import value_text
 from nbext.errors import UsageError
 from nbext.notebook.forms.markup import code_html
+from nbext.notebook.results.numbers import value_text
 from tests.browser.hostile import names
 
 EITHER = (

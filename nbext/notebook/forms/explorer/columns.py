@@ -18,13 +18,13 @@ import pyarrow.compute as pc
 
 from nbext.client.frames import inferred, label_names
 from nbext.core.addresses import looks_like_address
-from nbext.core.numbers import IS_ID, IS_SHARE
 from nbext.core.provenance import Provenance
 from nbext.core.uint256 import ungrouped, units_text
 from nbext.core.untrusted_text import quoted, visible
 from nbext.errors import UsageError
 from nbext.notebook.forms.distribution import Bins, ranges, trimmed
 from nbext.notebook.forms.markup import is_repeated, text_of
+from nbext.notebook.results.numbers import IS_ID, IS_SHARE
 from nbext.notebook.results.tables import is_missing
 
 if TYPE_CHECKING:

@@ -19,7 +19,6 @@ from nbext.analysis.segments import SCOPE, Result, Segment
 from nbext.client.frames import label_names
 from nbext.client.writer import target_of
 from nbext.core.addresses import looks_like_address
-from nbext.core.numbers import rows_in_words, size_in_words
 from nbext.core.provenance import Provenance
 from nbext.core.untrusted_text import html, visible
 from nbext.errors import NbextError, UsageError
@@ -28,6 +27,7 @@ from nbext.notebook.forms.distribution import holding
 from nbext.notebook.forms.explorer.columns import TableColumn, columns_of
 from nbext.notebook.forms.form import Form, Steps, Variable, has_cells, variables
 from nbext.notebook.forms.markup import code_html, facts_html, facts_of, part_of
+from nbext.notebook.results.numbers import rows_in_words, size_in_words
 from nbext.notebook.results.tables import as_text, rows_html
 from nbext.notebook.views.view import STYLE, Asked, Box, Button, Markup, ViewPart, row, script_of
 

@@ -12,15 +12,16 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from nbext.core import numbers
+from nbext.core import uint256
+from nbext.notebook.results import numbers
 from tests.notebook.forms.shown_bars import bars_of
 
-CASES = json.loads((Path(__file__).parents[1] / "views" / "numbers.json").read_text("utf-8"))
+CASES = json.loads((Path(__file__).parents[2] / "views" / "numbers.json").read_text("utf-8"))
 
 
 @pytest.mark.parametrize("name", ["six_digits", "share_text", "short_text"])
 def test_each_number_is_written_as_in_the_browser(name):
-    write = getattr(numbers, name)
+    write = getattr(uint256, name)
     assert [[value, write(value)] for value, _ in CASES[name]] == CASES[name]
 
 
