@@ -183,7 +183,7 @@ def profile(
     asked = segment_of(segment, client)
     against = None if base is None else segment_of(base, client, "/base")
     both = [one for one in (asked, against) if one]
-    sides = against and (against.filters, against.operator)
+    sides = None if against is None else (against.filters, against.operator)
     said = client.segment_profile(asked.filters, asked.operator, sides, least, progress=progress)
     found = said["profile"]
     size, of_base = found["wallets"], found["base"]

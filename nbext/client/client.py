@@ -19,7 +19,7 @@ from nbext.client.writer import target_of
 from nbext.core import wire as op
 from nbext.core.chains import CHAIN_TEXT, chain_names, chain_of
 from nbext.core.provenance import Provenance
-from nbext.core.rules import MAX_LIMIT, limit_of, one_of
+from nbext.core.rules import MAX_LIMIT, one_of, rows_of
 from nbext.core.uint256 import ungrouped, whole_of
 from nbext.core.untrusted_text import quoted, shown
 from nbext.errors import (
@@ -724,13 +724,11 @@ class Client:
                 f"The setting as_of is {quoted(pinned)}, and {self.base_url} is not nbext's own service, the only one "
                 "that is known to take it. Unset it, and write the time in the filters as this service does."
             )
-        given = self.settings["limit"] if limit == "default" else limit
-        given = MAX_LIMIT if given in (None, "all") else given
         body = {
             "operator": one_of(operator, op.OPERATORS, "/operator"),
             "filters": settled if pinned is None else {"asOf": pinned, **settled},
             "fileType": one_of(file_type, op.FILE_TYPES, "/fileType"),
-            "limit": limit_of(given, also=', or "all"'),
+            "limit": rows_of(self.settings["limit"] if limit == "default" else limit),
         }
         if body["limit"] == 0 and not ours():
             detail = (

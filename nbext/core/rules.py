@@ -71,6 +71,11 @@ def limit_of(given: object, least: int = 0, also: str = "") -> int:
     )
 
 
+def rows_of(given: object) -> int:
+    """Return how many rows are meant, in a cell as in Python: a limit, or None and "all" for the most."""
+    return MAX_LIMIT if given in (None, "all") else limit_of(given, also=', or "all"')
+
+
 def one_of(given: object, allowed: Iterable[str], pointer: str) -> str:
     """Return the word if it is allowed, in the spelling of the interface."""
     words = list(allowed)

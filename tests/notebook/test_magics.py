@@ -243,6 +243,17 @@ def test_nobody_is_left_out_where_an_empty_list_is_on_the_line(asked):
     assert "0x000000000000000000000000000000000000dead" in set(everybody["address"])
 
 
+def test_no_limit_in_a_cell_is_none_in_python_and_means_all(asked):
+    asked.run("%nbext set limit 3")
+    asked.run("filters = {'nft': {'nft': 'BAYC'}}\nrequest = {'filters': filters, 'limit': None}")
+    asked.run("import nbext\nrows = nbext.connect().execute_segment(filters, limit=None)")
+    for cell in ("{{request}}", '{"filters": {{filters}}, "limit": null}'):
+        assert asked.value(f"%segment {cell}").equals(asked.ip.user_ns["rows"])
+    assert len(asked.ip.user_ns["rows"]) == 202
+    assert len(asked.value("%segment {{filters}}")) == 3
+    asked.run("%nbext unset limit")
+
+
 def test_a_block_that_reads_as_a_day_is_said_to_be_a_block(asked):
     active = '{"activity": {"last": {"after": 20250601}}}'
     assert asked.run(f"%segment {active} --count -o number").printed.splitlines()[0] == (

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from nbext.core.rules import MAX_LIMIT, limit_of, one_of
+from nbext.core.rules import MAX_LIMIT, limit_of, one_of, rows_of
 from nbext.core.strict_json import below
 from nbext.core.untrusted_text import visible
 from nbext.core.wire import EXECUTE_KEYS, FILE_TYPES, OPERATORS
@@ -136,7 +136,7 @@ def query_of(given: str | body.Body, args: Args, limit: int) -> SegmentQuery:
             filters=_on_line(args, request["filters"]),
             operator=_chosen(args, request, "operator", OPERATORS),
             file_type=_chosen(args, request, "fileType", FILE_TYPES),
-            limit=_limit(args, request.get("limit"), limit),
+            limit=_limit(args, request.get("limit", limit)),
             ours=next(iter(args.given("top", *ON_LINE)), ""),
         )
 
@@ -183,16 +183,16 @@ def _on_line(args: Args, filters: Mapping[str, Any]) -> dict[str, Any]:
     return joined
 
 
-def _limit(args: Args, in_body: Any, default: int) -> int:
+def _limit(args: Args, written: Any) -> int:
     given = [name for name in ("limit", "all", "count", "top") if args[name] is not None]
     if len(given) > 1:
         raise UsageError(f"Use --{given[0]} or --{given[1]}, not both.")
-    if args["all"] or (not given and in_body == "all"):
+    if not given:
+        return rows_of(written)
+    if args["all"]:
         return MAX_LIMIT
     if args["count"]:
         return 0
-    if not given:
-        return default if in_body is None else limit_of(in_body, also=', or "all"')
     try:
         return limit_of(args[given[0]], least=int(given == ["top"]))
     except ValidationError as error:
