@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import gzip
 import io
+import json
 
 import pandas as pd
 import pyarrow as pa
 import pytest
 
 from nbext.core.wire import ARROW_TYPE
-from nbext.errors import NbextError
+from nbext.errors import NbextError, ProtocolError
 from tests.client.faultserver import reply
 
 ROWS = [(i, f"0x{i:040x}", i * 7) for i in range(1, 26)]
@@ -192,3 +193,31 @@ def test_an_arrow_stream_without_columns_or_with_one_name_twice_is_refused(serve
         server.script("*", reply(sink.getvalue(), content_type=ARROW_TYPE))
         with pytest.raises(NbextError, match="no columns, or two of the same name"):
             client.export_csv("abc")
+
+
+def test_the_rows_of_a_query_go_into_every_file_as_they_are_in_memory_and_a_part_into_none(
+    server, client, tmp_path
+):
+    rows = [{"address": address, "balance": str(10**20 + n)} for n, address, _ in ROWS]
+    columns = [{"name": "address", "type": "address"}, {"name": "balance", "type": "uint256"}]
+    whole = {"id": "abc", "status": "completed", "columns": columns, "rows": rows}
+    server.script("POST /v1/segment/execute", reply(whole))
+    held = [(one["address"], 10**20 + n) for n, one in enumerate(rows, 1)]
+    assert list(client.execute_segment({"a": 1}).itertuples(index=False, name=None)) == held
+    for ending, read in {
+        "csv": lambda path: pd.read_csv(path, dtype=str),
+        "json": lambda path: pd.DataFrame(json.loads(path.read_text())),
+        "parquet": pd.read_parquet,
+        "arrow": lambda path: pa.ipc.open_file(path).read_pandas(),
+    }.items():
+        path = tmp_path / f"rows.{ending}"
+        made = client.execute_segment({"a": 1}, to=path)
+        assert made.to_dict("records") == [
+            {"file": str(path), "rows": 25, "bytes": path.stat().st_size}
+        ]
+        got = read(path)
+        assert list(zip(got["address"], map(int, got["balance"]), strict=True)) == held
+    server.script("POST /v1/segment/execute", reply({**whole, "rows": rows[:10], "total": 25}))
+    with pytest.raises(ProtocolError, match="states 25 rows, but 10 came"):
+        client.execute_segment({"a": 1}, to=tmp_path / "part.csv")
+    assert not (tmp_path / "part.csv").exists()
