@@ -103,10 +103,7 @@ def deliver(session: Session, frame: pd.DataFrame, args: Args) -> Any:
     if {"symbol", "address"} <= set(frame.columns):
         session.vocabulary.learn_rows(frame)
     session.suspicious.learn(frame)
-    # Without provenance too: its names are a stranger's all the same, and are displayed so.
-    session.history.last = about = print_notes(frame, args)
-    if not about:
-        about.attach(frame)
+    session.history.last = print_notes(frame, args)
     if args["to"] is not None:
         _target(args, "to").save(frame)
         print(f"{args['to']}: {size_in_words(frame)}")
