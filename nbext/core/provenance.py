@@ -166,19 +166,21 @@ class Provenance(_Said):
 
     def cut(self, more: str = _MORE) -> str | None:
         """Say how many rows are here, and then ``more``, where a limit cut the rest off; else None."""
-        if not self.truncated or self.limit == 0 or self.operation == "segment":
+        # Who only counted is told the number; who asks for the rows of what was counted, that there are none.
+        counted = self.limit == 0 and self.operation != "export"
+        if not self.truncated or counted or self.operation == "segment":
             return None
         if self.matched is None or self.returned is None:
             return "The limit cut off rows; a larger one returns more."
         if self.operation == "search_nfts":
             return f"{self.returned:,} of {self.matched:,} hits; a larger offset returns the next"
-        counted = f"{self.returned:,} of {self.matched:,} wallets"
+        some = f"{self.returned:,} of {self.matched:,} wallets"
         # An export has what its segment kept: no limit would fetch more.
         if self.operation != "execute_segment":
-            return counted
+            return some
         if self.returned >= MAX_LIMIT:
-            return f"{counted}; {MAX_LIMIT:,} is the most. For the others narrow the query, for example by a balance"
-        return f"{counted}{more}"
+            return f"{some}; {MAX_LIMIT:,} is the most. For the others narrow the query, for example by a balance"
+        return f"{some}{more}"
 
     def has_all_of(self, table: Any) -> bool:
         """Whether a table has as many rows as it came with: pandas copies this to what is made of some of them.

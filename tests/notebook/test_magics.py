@@ -10,6 +10,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
+from nbext.core.provenance import Provenance
 from nbext.core.untrusted_text import html
 from nbext.errors import NotFound, UsageError
 from nbext.notebook.cell.body import laid_out
@@ -960,6 +961,18 @@ def test_a_part_of_a_table_is_no_segment_in_a_cell_as_in_python(asked, tmp_path)
     path = str(tmp_path / "whales.csv")
     asked.run(f"import nbext\nfile = nbext.connect().export_csv({segment_id}, to={path!r})")
     assert asked.run("again = %segment file --json").printed == ""
+
+
+def test_the_rows_of_a_segment_that_was_only_counted_are_said_to_be_none_of_all(asked, tmp_path):
+    asked.run(f"import nbext\nnumber = %segment {HOLDERS}")
+    asked.run("import nbext")
+    counted = "counted = nbext.connect().execute_segment({'nft': {'nft': 'BAYC'}}, limit=0)"
+    # Who counts has asked for no rows.
+    assert "of 202 wallets" not in asked.run(counted).printed
+    for way in ("--csv", "--json", f"--csv --to {tmp_path}/none.csv"):
+        assert asked.run(f"rows = %segment counted {way}").printed.startswith("0 of 202 wallets\n")
+    exported = asked.value("nbext.connect().export_csv(counted)")
+    assert Provenance.of(exported).cut() == "0 of 202 wallets"
 
 
 def test_a_saved_segment_as_a_list_says_that_its_limit_does_not_count(asked):
