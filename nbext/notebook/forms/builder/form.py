@@ -351,7 +351,8 @@ class SegmentForm(Form):
                 self.json.error = f"Not used: {visible(error, 200)}"
                 return
             self.json.error = ""
-            self.limit.type(str(limit) if limit else self.limit.value)
+            if limit:
+                self.limit.type(str(limit))
             # The lines of one that is the same stay open.
             if tree != self.edits.now:
                 self.edits.now = tree
