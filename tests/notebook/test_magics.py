@@ -228,6 +228,11 @@ def test_wallets_are_left_out_on_the_line(asked):
         f'%segment {{"token": {{"token": "UNI"}}}} --all --exclude burn,{whole["address"][0]}'
     )
     assert without["address"].tolist() == whole["address"].tolist()[1:]
+    # As people write a list: what stands around a comma is no part of a word.
+    spaced = f'"burn , {whole["address"][0]}" --columns "share, transfers"'
+    both = asked.value(f'%segment {{"token": {{"token": "UNI"}}}} --all --exclude {spaced}')
+    assert both["address"].equals(without["address"])
+    assert {"UNI_share", "transfers"} <= {*both.columns}
 
 
 def test_a_file_of_wallets_is_left_out_on_the_line(asked, tmp_path):

@@ -173,7 +173,7 @@ def _on_line(args: Args, filters: Mapping[str, Any]) -> dict[str, Any]:
             continue
         # What begins with @ is a file of them.
         if option in ("columns", "exclude") and not value.startswith("@"):
-            value = [] if value == "[]" else value.split(",")
+            value = [] if value == "[]" else [one.strip() for one in value.split(",")]
         if joined.setdefault(key, value) != value:
             flag = args.given(option, "top")[0]
             raise UsageError(f'{flag} on the line contradicts "{key}" in the cell. Write it once.')
