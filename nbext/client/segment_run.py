@@ -338,6 +338,11 @@ class SegmentRun:
             # A stranger may have rows and no description. Our own service knows each of its segments.
             if self.service.ours and isinstance(error, NotFound | SegmentExpired):
                 raise
+            if not isinstance(error, NotFound):
+                said = one_line(error, self.service.transport.key, 200)
+                self._notes.append(
+                    f"What the service says of the segment could not be read: {said}"
+                )
             return
         if not self.service.ours:
             self.service.ours = False

@@ -21,6 +21,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow.csv import ConvertOptions, ParseOptions, ReadOptions, open_csv
+from requests.structures import CaseInsensitiveDict
 
 from nbext.client.decode import Reading, State, Want, arrow_batches, refuse_other_kinds
 from nbext.client.remote.field_names import (
@@ -59,7 +60,7 @@ class ForeignPage(Reading):
     """
 
     profile: ForeignProfile = field(init=False, repr=False)
-    headers: Headers = field(init=False, repr=False)
+    headers: Headers = field(default_factory=dict, repr=False)
     signs: Signs = field(default_factory=Signs)
     empty: bool = False
     status: int | None = None
@@ -111,7 +112,8 @@ def opened(
         answer = came.whole()
         page = of_document(answer)
         page.size = len(answer.body)
-    page.headers, page.retry_after = came.headers, retry_after(came.headers)
+    page.headers = CaseInsensitiveDict({**page.headers, **came.headers})
+    page.retry_after = retry_after(came.headers)
     page.status = page.status or came.status
     page.unproven = page.unproven and not came.delimited
     page.cut = page.unproven and came.tail != b"\n"
@@ -301,6 +303,9 @@ def unpacked(document: Any, warnings: list[str]) -> ForeignPage:
     for _ in range(3):
         inner = found.document
         if isinstance(inner, dict) and {"body", "statusCode"} <= inner.keys() <= names("gateway"):
+            # Its own headers say as much as those that came.
+            if isinstance(headers := inner.get("headers"), Mapping):
+                found.headers = {name: str(value) for name, value in headers.items()}
             found.status, inner = number_of(inner["statusCode"]), inner["body"]
         if not (isinstance(inner, str) and inner.strip()[:1] in ("{", "[", '"')):
             found.document = inner

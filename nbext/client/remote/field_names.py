@@ -42,9 +42,8 @@ def last_name(path: str) -> str:
     return bare(path.rpartition(".")[2])
 
 
-# A stranger may send a million objects inside of each other; no answer was seen with more than a dozen wrappers.
-MOST_PLACES = 1_000
-# Nor has any object that wraps others, or any record, so many names: a million take a minute to look at a dozen times.
+# No object that wraps others, and no record, was seen with so many names: a million take a minute to look at a dozen
+# times.
 MOST_NAMES = 10_000
 
 
@@ -163,10 +162,11 @@ def places(
     enter: Callable[[str, str, Any], bool] = lambda _path, name, _: bare(name) in WRAPPERS,
     *,
     deep: int = 3,
-    most: int = MOST_PLACES,
+    most: int = 1_000,
 ) -> Iterator[tuple[str, Place]]:
     """Return the document's objects that wrap others, outermost first, each with its path.
 
+    A stranger may send a million objects inside of each other; no answer was seen with more than a dozen wrappers.
     ``enter`` says of a path, a name and the object there whether to look into it; ``deep`` and ``most`` bound that.
     """
     todo: deque[tuple[str, Any, int]] = deque([("", document, 0)])
@@ -249,15 +249,17 @@ def to_ours(record: Place, fields: Mapping[str, str]) -> dict[str, Any]:
 
     ``fields`` are our names with their types. Of two fields that could be one of ours neither is renamed.
     """
-    new: dict[str, str] = {}
+    new, rules = dict[str, str](), vocabulary()["may_be"]
     plain = {name: bare(name) for name in record if name not in fields}
     for ours, kind in fields.items():
         others = vocabulary()["same"].get(ours, ())
+        # As Python writes a value, which tells a text from a number.
+        rule = rules.get(ours) or rules.get(kind) or rules["any"]
         exact = [name for name in plain if plain[name] == ours.lower()]
         found = [
             name
             for name in exact or [name for name in plain if plain[name] in others]
-            if name not in new and _may_be(record[name], ours, kind)
+            if name not in new and is_like(rule, repr(record[name]))
         ]
         if len(found) == 1 and ours not in record:
             new[found[0]] = ours
@@ -269,13 +271,6 @@ def to_ours(record: Place, fields: Mapping[str, str]) -> dict[str, Any]:
             number = int(value, 16) if is_hex else number_of(value)
             renamed[name] = value if number is None else number
     return renamed
-
-
-def _may_be(value: Any, ours: str, kind: str) -> bool:
-    """Say whether a value may be of a field of ours: as Python writes it, which tells a text from a number."""
-    rules = vocabulary()["may_be"]
-    rule = rules.get(ours) or rules.get(kind) or rules["any"]
-    return is_like(rule, repr(value))
 
 
 _OF_THE_CALL = names("states.of_the_call")

@@ -184,8 +184,8 @@ class Walk:
         self._count_stated(signs, rows)
         self._note_errors(page)
         self._came += rows
-        # A row without an address may well be there twice.
-        marks = [hash(mark) for mark in self._marks(page) if "0x" in mark]
+        # Without an address, a row may well be there twice where a page has others of the same texts.
+        marks = [hash(mark) for mark in self._marks(page) if self._are_told or "0x" in mark]
         now = set(marks)
         if twice := len(now & self._rows) + len(marks) - len(now):
             self._notes.append(
@@ -439,7 +439,14 @@ class Walk:
         url = self.origin.address(call.target)
         # Another page is another question: under the same key it would get the same answer.
         headers = {name: text for name, text in call.headers.items() if name != IDEMPOTENCY_HEADER}
-        target = self.origin.follow(way, url) if isinstance(way, str) else with_query(url, way)
+        if isinstance(way, str):
+            target = self.origin.follow(way, url)
+        else:
+            # What is not changed in the query stays as it is.
+            parts = urlsplit(url)
+            given = parse_qsl(parts.query, keep_blank_values=True)
+            kept = [pair for pair in given if pair[0] not in way]
+            target = parts._replace(query=urlencode([*kept, *way.items()])).geturl()
         moved = replace(call, target=target, headers=headers)
         if call.method == "GET":
             return [moved]
@@ -506,11 +513,3 @@ def unknown_notes(
         f"says that rows are missing, say how the others are asked for ({place}.paging, {place}.paths.next); "
         f"{profile.knowing([path for path, _ in few])} says that {they} not matter."
     ]
-
-
-def with_query(url: str, changes: Mapping[str, str]) -> str:
-    """Return the URL with other values in its query; what is not changed stays as it is."""
-    parts = urlsplit(url)
-    given = parse_qsl(parts.query, keep_blank_values=True)
-    kept = [pair for pair in given if pair[0] not in changes]
-    return parts._replace(query=urlencode([*kept, *changes.items()])).geturl()

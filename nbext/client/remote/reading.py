@@ -16,19 +16,21 @@ from nbext.client.decode import Reading, State, Want
 from nbext.client.remote import content, tables
 from nbext.client.remote.content import ForeignPage
 from nbext.client.remote.field_names import (
+    ECHOES,
     ENDED_BADLY,
+    RESULTS,
     ROWS,
+    WRAPPERS,
     Place,
     bare,
     error_in,
     error_in_rows,
-    fields_of,
     first_in,
     first_named,
+    inside,
     kind_named,
     last_name,
     like,
-    names,
     prose_in,
     said,
     says,
@@ -190,7 +192,7 @@ def _other(place: Place, asked: Mapping[str, str], chains: set[str], deep: int) 
     """
     for name, value in place.items():
         plain, inner = bare(name), value[:100] if isinstance(value, list) else [value]
-        if plain in names("own.place") and deep:
+        if like("own.place").fullmatch(plain) and deep:
             inside = (one for one in inner if isinstance(one, Mapping))
             others = [_other(one, asked, chains, deep - 1) for one in inside]
             # A contract of several chains has an address on each.
@@ -210,7 +212,7 @@ def _other(place: Place, asked: Mapping[str, str], chains: set[str], deep: int) 
 def _owners(plain: str, texts: Sequence[str]) -> Iterator[tuple[str, str]]:
     """Yield the addresses, and the chains by their numbers, that a field says a record is of."""
     for what, patterns in vocabulary()["whose"].items():
-        rules = [pattern for table, pattern in patterns.items() if plain in names(table)]
+        rules = [pattern for table, pattern in patterns.items() if like(table).fullmatch(plain)]
         said = (re.fullmatch(rule, text) for rule in rules for text in texts)
         for one in (found[1] for found in said if found):
             # The digits of an address, a chain's number, or its name.
@@ -250,8 +252,13 @@ def _read_document(page: ForeignPage, want: Want) -> None:
     profile = page.profile
     is_job = want is Want.SEGMENT and profile.operation == "segment"
     document = tables.unlisted(page.document, of_job=is_job)
-    if want is Want.SEGMENT and isinstance(document, str) and (name := _role_of(document, profile)):
-        document = {name: document}
+    if want is Want.SEGMENT and isinstance(document, str):
+        # Allium answers "running".
+        is_id = SEGMENT_ID.match(document) and len(document) > 2
+        role = (
+            "status" if profile.state_of(document) else "url" if _ADDRESS.match(document) else "id"
+        )
+        document = {role: document} if role != "id" or is_id else document
     page.document = document
     _read_status(page)
     unless = f'If it speaks of something else: `%nbext set remote.{profile.operation}.paths.status = "null"`.'
@@ -278,15 +285,6 @@ def _read_document(page: ForeignPage, want: Want) -> None:
     if page.rows is None and not runs:
         kind = "empty" if page.empty else tables.kind_of(document)
         raise ProtocolError(f"Expected {want.value}, but the answer is {kind}.")
-
-
-def _role_of(text: str, profile: ForeignProfile) -> str:
-    """Return what a word alone is: Allium answers "running"; nothing where it is none of these."""
-    if profile.state_of(text):
-        return "status"
-    if _ADDRESS.match(text):
-        return "url"
-    return "id" if SEGMENT_ID.match(text) and len(text) > 2 else ""
 
 
 _ADDRESS = re.compile(r"(https?:/)?/\S+\Z")
@@ -393,16 +391,19 @@ def _error(text: object, status: int = 200, problem: Place | None = None) -> Api
 
 def _read_receipt(page: ForeignPage) -> None:
     """Read the answer to a sign-up: any JSON that says no error, or a text whose word is known."""
-    _raise_error(page, Want.RECEIPT)
     document = page.document
-    if isinstance(document, list) and len(document) == 1:
-        page.document = document = document[0]
     if isinstance(document, str):
         if page.profile.state_of(document) is None:
             raise _unknown_word(document, page.profile)
         page.document = document = {"status": document}
-    told = fields_of(document)
-    refused = [path for path, plain, value in told if says(kind_named("receipt", plain), value)]
+    _raise_error(page, Want.RECEIPT)
+    # It says little: all of it is read, wherever it is, the outermost first.
+    told = list(inside("", document))
+    objects = [value for _, value in told if isinstance(value, Mapping)]
+    if objects:
+        page.document = document = {name: one[name] for one in objects[::-1] for name in one}
+    _raise_error(page, Want.RECEIPT)
+    refused = [path for path, value in told if says(kind_named("receipt", last_name(path)), value)]
     if refused or (isinstance(document, bool | int) and document <= 0):
         raise _error(
             said(document)
@@ -538,7 +539,11 @@ def _rows_of(page: ForeignPage) -> tables.FoundTable | None:
         is_read = isinstance(source[0], Mapping)
         return tables.FoundTable(parts[0].path, [], source=None if is_read else source)
     every = [one for one in every if one.records or not one.links]
-    candidates = [one for one in every if not has_id or tables.is_result(one)]
+    # Beside a job's id a table is its result by its names: a list of rules is none.
+    own = RESULTS | WRAPPERS - ECHOES | {""}
+    candidates = [
+        one for one in every if not has_id or own.issuperset(map(bare, one.path.split(".")))
+    ]
     if not candidates and has_id:
         if operation == "export":
             # Whoever asks for rows gets them, beside an id too; under an unknown name they may be something else.

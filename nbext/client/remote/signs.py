@@ -8,11 +8,13 @@ from __future__ import annotations
 import json
 import re
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from decimal import Decimal
 from functools import partial
 from typing import Any
+
+from requests.utils import parse_header_links
 
 from nbext.client.decode import State
 from nbext.client.remote.field_names import (
@@ -24,7 +26,6 @@ from nbext.client.remote.field_names import (
     by_bare,
     first_in,
     first_named,
-    is_address,
     kind_named,
     last_name,
     like,
@@ -43,7 +44,6 @@ from nbext.client.remote.field_names import (
 from nbext.core.untrusted_text import quoted, shown
 from nbext.http.errors import one_line
 
-_LINK = re.compile(r"<([^<>]{1,8000})>((?:\s*;\s*[\w*-]+\s*(?:=\s*(?:\"[^\"]*\"|[^\s;,\"]+))?)*)")
 # Numbers in a text, whatever is between their thousands; one of which only the first digits are there; and what says
 # that there may be more: "10+", or any relation but that both are equal.
 _NUMBERS = re.compile(
@@ -144,11 +144,17 @@ class Signs(defaultdict[str, dict[str, Any]]):
             if value is None or (isinstance(value, str) and value.lower() in ("", "null", "none")):
                 # A next that is null says that there is none.
                 self["ended"] |= {here: None} if about and leads else {}
-            elif isinstance(value, list) and _kind(plain) != "chain":
+                continue
+            if isinstance(value, list) and _kind(plain) != "chain":
                 self._list(here, plain, value, about)
-            elif not self._take(
-                _kind_at(holder, plain, value, beside), here, name, value, about
-            ) and _may_speak(plain, value, holder, inside=bool(path)):
+                continue
+            # Some names say something else in certain objects, or beside certain others.
+            line = f"{_kind(holder)}:{holder}.{plain}={shape_of(value)} beside {beside}"
+            rules = vocabulary()["there"].items()
+            kind = next((k for rule, k in rules if re.fullmatch(rule, line)), _kind(plain))
+            if not self._take(kind, here, name, value, about) and _may_speak(
+                plain, value, holder, inside=bool(path)
+            ):
                 self["unknown"][here] = value
 
     def _take(self, kind: str, here: str, name: str, value: Any, about: bool) -> bool:
@@ -175,29 +181,30 @@ class Signs(defaultdict[str, dict[str, Any]]):
         kind = _kind(plain)
         most = 100_000 if kind == "division" else 50
         objects = [by_bare(one) for one in items[:most] if isinstance(one, Mapping)]
-        if about and plain in ("links", "link"):
-            links = dict[str, Any]()
-            for link in objects:
-                relation = str(first_named(link, "link_relations")).lower()
-                address = first_named(link, "link_addresses")
-                name = "next" if re.search(r"\bnext\b", relation) else relation
-                if address or "label" not in link:
-                    links[name] = address or link
-            self.place(here, links)
-        elif about and kind == "division" and items:
+        if about and kind == "division" and items:
             counts = [number_of(one.get("rowcount", one.get("rows"))) for one in objects]
             if len(counts) == len(items) and None not in counts:
                 self["total"][here] = sum(filter(None, counts))
-        elif about and len(items) == 1 == len(objects) and plain in names("about"):
-            self.place(here, items[0])
+        elif about and plain in names("about"):
+            pairs = dict[str, Any]()
+            for one in objects:
+                # A relation and its address, as in HAL; a name and its value.
+                name, value = (first_named(one, table) for table in ("pair_names", "pair_values"))
+                if name is None or (value is None and "name" in one):
+                    self.place(here, one)
+                elif value is not None or "label" not in one:
+                    is_next = re.search(r"(?i)\bnext\b", str(name))
+                    pairs["next" if is_next else str(name)] = value or one
+            self.place(here, pairs)
         elif items and kind in ("rest", "cut"):
             self._take(kind, here, plain, len(items), about)
-        elif about and kind == "warning":
+        elif kind == "warning":
             self["warning"] |= {text: text for text in map(said, items[:20]) if text}
-        # A list of more values is data, unless it may be of more wallets.
-        few, is_short = items[:5], len(items) <= 5 or any(map(is_address, items[:50]))
-        is_plain = few != [] and all(isinstance(one, _PLAIN) for one in few)
-        if is_short and is_plain and plain not in NOT_ROWS | ECHOES and kind != "harmless":
+        # A list of more numbers is data; of more texts it may be of what is missing.
+        few, is_short = items[:5], len(items) <= 5 or isinstance(items[0], str)
+        is_plain = is_short and few != [] and all(isinstance(one, _PLAIN) for one in few)
+        is_said = plain in ECHOES | NOT_ROWS - names("about") or kind in ("harmless", "warning")
+        if is_plain and not is_said:
             self["unknown"][here] = few
 
     def headers(self, headers: Mapping[str, str]) -> None:
@@ -244,9 +251,12 @@ def signs_of(page: Any, rows: Any = None, at: str = "") -> Signs:
     found = Signs(profile.silences)
     found.headers(page.headers)
     outside = None if page.document is rows else page.document
-    for path, place in places(outside, enter, deep=6, most=2_000):
-        some = {name: one for name, one in place.items() if one is not rows}
-        found.place(path, some, about[path])
+    # The settings' path may lead into a list, or through all of its items.
+    names_in_path = re.findall(r"[A-Za-z_]\w*", at) if "[" in at else []
+    for top in (outside, *_holders(outside, names_in_path)):
+        for path, place in places(top, enter, deep=200, most=2_000):
+            some = {name: one for name, one in place.items() if one is not rows}
+            found.place(path, some, about[path])
     total, after = number_of(page.find("total")), page.find("next")
     if total is not None:
         found["total"]["remote.paths.total"] = total
@@ -266,11 +276,14 @@ def signs_of(page: Any, rows: Any = None, at: str = "") -> Signs:
     return found
 
 
-def _kind_at(holder: str, plain: str, value: Any, beside: str) -> str:
-    """Return what a field says where it is: some names do so in certain objects, or beside certain others, alone."""
-    line = f"{_kind(holder)}:{holder}.{plain}={shape_of(value)} beside {beside}"
-    rules = vocabulary()["there"].items()
-    return next((kind for rule, kind in rules if re.fullmatch(rule, line)), _kind(plain))
+def _holders(value: Any, names: list[str]) -> Iterator[Place]:
+    """Yield the objects that hold lists on the way of names to the rows, which have fields of their own."""
+    for one in value if isinstance(value, list) else [value]:
+        if names and isinstance(one, Mapping):
+            inner = one.get(names[0])
+            if isinstance(inner, list):
+                yield one
+            yield from _holders(inner, names[1:])
 
 
 def _may_speak(plain: str, value: Any, holder: str, *, inside: bool) -> bool:
@@ -291,7 +304,16 @@ def _may_speak(plain: str, value: Any, holder: str, *, inside: bool) -> bool:
 def _ways(name: str, value: Any) -> list[Way]:
     """Return the ways that a value means: an address, parameters, the number of a page, or a cursor."""
     if isinstance(value, Mapping):
-        return _in_an_object(value)
+        # A link, or all that is to be asked with (Blockscout, MediaWiki): nothing but texts and numbers.
+        some = {key: item for key, item in list(value.items())[:50] if item is not None}
+        link = first_named(some, "link_addresses")
+        query = {
+            key: json.dumps(item) if isinstance(item, bool) else str(item)
+            for key, item in some.items()
+            if isinstance(item, str | int)
+        }
+        is_query = query and len(query) == len(some)
+        return [link] if isinstance(link, str) else [query] if is_query else []
     plain, number, is_text = bare(name), number_of(value), isinstance(value, str)
     if is_text and (
         shape_of(value) == "link" or "link" in plain or plain.endswith(("url", "uri", "href"))
@@ -301,21 +323,6 @@ def _ways(name: str, value: Any) -> list[Way]:
     if number is not None and of_page and not re.search("token|key", plain):
         return [{"page": str(number)}] if number > 0 else []
     return _asked_with(name, str(value)) if is_text or (number is not None and number >= 0) else []
-
-
-def _in_an_object(value: Place) -> list[Way]:
-    """Return the way in an object: a link, or all that is to be asked with (Blockscout, MediaWiki)."""
-    some = {key: item for key, item in list(value.items())[:50] if item is not None}
-    link = first_named(some, "link_addresses")
-    if isinstance(link, str):
-        return [link]
-    query = {
-        key: json.dumps(item) if isinstance(item, bool) else str(item)
-        for key, item in some.items()
-        if isinstance(item, str | int)
-    }
-    # Nothing but texts and numbers.
-    return [query] if query and len(query) == len(some) else []
 
 
 def _asked_with(name: str, value: str) -> list[Way]:
@@ -346,12 +353,11 @@ def _total(value: Any) -> tuple[str, int | None]:
 
 def _links_of(header: str) -> dict[str, str]:
     """Return the addresses of a Link header (RFC 8288) by relation: several links, their parameters in any order."""
-    found: dict[str, str] = {}
-    for target, parameters in _LINK.findall(header[:100_000]):
-        for rel in re.findall(r'(?i);\s*rel\s*=\s*"?([^";]*)', parameters)[:1]:
-            for name in rel.lower().split():
-                found.setdefault(name, target)
-    return found
+    links = (
+        {name.lower(): text for name, text in one.items()}
+        for one in parse_header_links(header[:100_000])
+    )
+    return {name: link["url"] for link in links for name in link.get("rel", "").lower().split()}
 
 
 def value_shown(value: Any) -> str:

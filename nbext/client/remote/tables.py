@@ -14,7 +14,6 @@ from nbext.client.remote.field_names import (
     IDS,
     MOST_NAMES,
     NOT_ROWS,
-    RESULTS,
     ROWS,
     STATUSES,
     WRAPPERS,
@@ -40,6 +39,7 @@ from nbext.http.errors import one_line
 
 # No answer was seen with more than a dozen objects around its rows; a stranger may send a million.
 MAX_DEPTH, MOST_HOLDERS = 6, 20_000
+_HOLDERS = {"tables", "series"}
 _NO_ROWS = NOT_ROWS | ECHOES - WRAPPERS
 # A record's fields may be in one of these, beside what the service says of it: JSON:API's resources, GraphQL's edges,
 # the hits of Elasticsearch and Typesense, the records of Airtable and HubSpot.
@@ -99,11 +99,6 @@ def tables(document: Any) -> list[FoundTable]:
                 is_column = is_text and sizes.count(len(value)) > 1
                 found.append(replace(table, is_column=is_column, links=links))
     return found
-
-
-def is_result(found: FoundTable) -> bool:
-    """Say whether a table beside a job's id is its result, by its names: a list of rules is none."""
-    return RESULTS | WRAPPERS - ECHOES | {""} >= set(map(bare, found.path.split(".")))
 
 
 def as_table(value: Any, path: str, columns: list[Any], root: Any) -> FoundTable | None:
@@ -231,34 +226,18 @@ def only_empty(document: Any) -> FoundTable | None:
 
 def unlisted(document: Any, *, of_job: bool = False) -> Any:
     """Return the document without a list of one around a table or a job: {"data": [{"id": 7, "status": ...}]}."""
-    if isinstance(document, list):
-        one = document[0] if len(document) == 1 else None
-        is_wrapper = isinstance(one, Mapping) and _wraps(one, of_job)
-        return unlisted(one, of_job=of_job) if is_wrapper else document
-    if not isinstance(document, Mapping) or len(document) > MOST_NAMES:
+    if isinstance(document, Mapping):
+        inner = WRAPPERS | _HOLDERS
+        some = {name: value for name, value in document.items() if bare(name) in inner}
+        return {**document, **{name: unlisted(some[name], of_job=of_job) for name in some}}
+    one = document[0] if isinstance(document, list) and len(document) == 1 else None
+    # With an address it is a wallet.
+    if not isinstance(one, Mapping) or has_address(one):
         return document
-    new = {
-        name: unlisted(value, of_job=of_job)
-        for name, value in document.items()
-        if isinstance(value, list | Mapping) and bare(name) in WRAPPERS | {"tables", "series"}
-    }
-    return {**document, **new}
-
-
-def _wraps(record: Place, of_job: bool) -> bool:
-    """Say whether the one object of a list is about a job or a table, and no row."""
-    named = by_bare(record)
-    if has_address(named):
-        return False
-    inner = [
-        value for name, value in named.items() if isinstance(value, list) and name not in NOT_ROWS
-    ]
-    # One wallet may have a list, too; it has no columns, and is no page.
-    is_about = bool(columns_beside(record)) or len(named.keys() & names("about_pages")) > 1
-    nested = [one for value in inner for one in value if isinstance(one, Mapping)]
-    return (of_job and bool(IDS & named.keys() and STATUSES & named.keys())) or (
-        len(inner) == 1 and (is_about or (len(nested) == 1 and _wraps(nested[0], False)))
-    )
+    named = by_bare(one).keys()
+    is_about = columns_beside(one) or named & _HOLDERS or len(named & names("about_pages")) > 1
+    is_job = of_job and named & IDS and named & STATUSES
+    return unlisted(one, of_job=of_job) if is_about or is_job else document
 
 
 def refuse_groups(found: FoundTable) -> None:

@@ -162,8 +162,8 @@ class HistoryCard(Form):
     ) -> None:
         """Take of each query its row of the history, and what a builder opens of it."""
         super().__init__(client)
-        count = len(queries)
-        self.hint = f"{count:,} quer{'y' if count == 1 else 'ies'}, the last one first"
+        many = "query" if len(queries) == 1 else "queries"
+        self.hint = f"{len(queries):,} {many}, the last one first"
         self.edits: list[Edit] = []
         self.facts, lines = list[tuple[Any, str]](), list[Box]()
         for shown, asked in reversed(queries):

@@ -35,10 +35,8 @@ def ranges(values: np.ndarray[Any, Any], ends: Sequence[Any]) -> Iterator[Bins]:
     least, most = float(values.min()), float(values.max())
     # Counts of NFTs are small whole numbers, and 1 and 2 are different owners; wider bins would merge them.
     if most - least < MOST and abs(most) < 1e15 and (values == np.floor(values)).all():
-        yield [
-            {"name": f"{n:,}", "min": str(n), "max": str(n)}
-            for n in range(int(least), int(most) + 1)
-        ]
+        wholes = range(int(least), int(most) + 1)
+        yield [{"name": f"{n:,}", "min": str(n), "max": str(n)} for n in wholes]
     # Each part by itself: the difference of the largest floats is none.
     width = most / _BINS - least / _BINS
     above = values[values > 0]
@@ -59,14 +57,14 @@ def ranges(values: np.ndarray[Any, Any], ends: Sequence[Any]) -> Iterator[Bins]:
             low, high = (math.floor(end / float(f"{step}e{power}")) for end in (least, most))
             written = [f"{step * place}e{power}" for place in range(low - more, high + 2 + more)]
         # As a person types them: a press on a bar puts them into the fields.
-        edges = [f"{Decimal(one).normalize():f}" for one in written]
-        said = [short_text(float(one)) for one in edges]
-        if len({*said}) < len(said):
-            # Six digits are too few, as of blocks that are near each other.
-            said = edges
+        edges = [f"{Decimal(one):f}" for one in written]
         bins: Bins = [
-            {"name": f"{begin} to {end}", "min": low, "max": f"< {high}"}
-            for (begin, low), (end, high) in itertools.pairwise(zip(said, edges, strict=True))
+            {
+                "name": f"{short_text(float(low))} to {short_text(float(high))}",
+                "min": low,
+                "max": f"< {high}",
+            }
+            for low, high in itertools.pairwise(edges)
         ]
         # The largest may lie on the last edge.
         bins[-1]["max"] = edges[-1]

@@ -51,6 +51,7 @@ class Form(Box):
     # What there is to say of it before anything is said, and what else a terminal prints.
     unsaid = ""
     facts: Sequence[tuple[str, object]] = ()
+    _exists = ""
 
     def __init__(self, client: Any) -> None:
         super().__init__(kind="form")
@@ -115,13 +116,8 @@ class Form(Box):
 
         One that exists is replaced where that was said to be so just before.
         """
-        saving = f"Saving {path} …"
-        # A double click arrives twice, and the second would find the file of the first.
-        if self.message == saving:
-            return
-        exists = f"{path} exists. Press {button} again to replace it, or give another name."
-        replace = self.message == exists
-        self.say(saving)
+        replace, self._exists = path == self._exists, ""
+        self.say(f"Saving {path} …")
 
         def save() -> Steps:
             try:
@@ -129,7 +125,10 @@ class Form(Box):
             except ValidationError as error:
                 if [one["code"] for one in error.errors] != ["exists"]:
                     raise
-                raise UsageError(exists) from None
+                self._exists = path
+                raise UsageError(
+                    f"{path} exists. Press {button} again to replace it, or give another name."
+                ) from None
             self.say(said, "good")
 
         self.background.schedule(save)
@@ -153,8 +152,8 @@ class Form(Box):
     def text(self) -> str:
         """Return the form's state as text, and what to type to have the same without the form."""
         instead = self.magic() and f"Without the form, type:\n{self.magic()}"
-        lines = [f"{self.title}: {lines_text(self.state())}", self.printed(), instead]
-        return "\n".join(filter(None, lines))
+        words = f"{self.title}: {lines_text(self.state())}"
+        return "\n".join(filter(None, [words, self.printed(), instead]))
 
     def renew(self) -> None:
         """Update the static snapshot to the form's present state."""
@@ -166,10 +165,11 @@ class Form(Box):
         display(data, metadata=metadata, raw=True, display_id=self.widget.snapshot)
 
     def _snapshot_bundle(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        own = f"nbext-snapshot {self.widget.snapshot}"
         # With its styles inside: it is what converted notebooks have, and other front ends.
         body = (
-            f'<div class="nbext-box nbext-snapshot {self.widget.snapshot} mathjax_ignore tex2jax_ignore">'
-            f'<style>{MARKUP}</style><div class="nbext-title">{html(self.title)}</div>{self.still_html()}</div>'
+            f'<div class="nbext-box {own} mathjax_ignore tex2jax_ignore"><style>{MARKUP}</style>'
+            f'<div class="nbext-title">{html(self.title)}</div>{self.still_html()}</div>'
         )
         return {"text/html": body, "text/plain": self.text()}, {}
 
@@ -208,9 +208,9 @@ class Background:
     What a task raises goes to ``failed``.
     """
 
-    def __init__(self, failed: Callable[[Exception], None], lock: Any) -> None:
+    def __init__(self, failed: Callable[[Exception], None], lock: Any = None) -> None:
         self.failed = failed
-        self._lock = lock
+        self._lock = lock or threading.RLock()
         self._latest: threading.Timer | None = None
 
     def schedule(self, task: Task, *, after: float = 0.0) -> None:

@@ -62,9 +62,8 @@ def part_of(frame: pd.DataFrame) -> str:
     known = Provenance.of(frame)
     if not known.has_all_of(frame):
         return f"of the {number_text(known.returned)} that were returned"
-    if known.truncated:
-        return f"of the {number_text(known.matched) or 'wallets'} that match, cut by the limit"
-    return ""
+    matched = number_text(known.matched) or "wallets"
+    return f"of the {matched} that match, cut by the limit" if known.truncated else ""
 
 
 def facts_of(frame: pd.DataFrame) -> list[tuple[str, object]]:

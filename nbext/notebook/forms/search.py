@@ -295,8 +295,9 @@ class SearchForm(Form):
         if not rows:
             return ""
         # The words of the marks stand beside the name.
-        heads = "".join(f'<th scope="col">{head}</th>' for head in HEADS[:3])
-        heads += f'<th scope="col" class="nbext-number">{HEADS[3]}</th>'
+        *texts, number = HEADS[:4]
+        heads = "".join(f'<th scope="col">{head}</th>' for head in texts)
+        heads += f'<th scope="col" class="nbext-number">{number}</th>'
         other = html(self._other(), None)
         note = other and f'<div class="nbext-note">{other}</div>'
         return note + cells_html(heads, rows)
@@ -331,7 +332,7 @@ class SearchForm(Form):
 
     def printed(self) -> str:
         """Return the results as a table."""
-        rows = list(map(result_cells, self.results))
+        rows = [result_cells(result) for result in self.results]
         table = as_text(own_table(rows, list(HEADS))) if self.answered.term else ""
         return "\n".join(filter(None, [self._other(), table]))
 

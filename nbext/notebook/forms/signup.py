@@ -107,7 +107,7 @@ class SignUpForm(Form):
             self.email.error = what_is_wrong(email_of, address)
 
     def _allow(self) -> None:
-        ready = self.consent.value and self.email.value.strip() and not self._sent
+        ready = self.consent.value and bool(self.email.value.strip()) and not self._sent
         self.go.show(disabled=not ready)
 
     def magic(self) -> str:

@@ -134,11 +134,11 @@ def rows_html(frame: pd.DataFrame) -> str:
         f".nbext-result table.nbext-rows td.p{pad}{{padding-right:calc(.7em + {pad}ch)}}"
         for pad in pads
     )
-    whole = " nbext-whole" * bool(shown.is_whole)
+    kind = "nbext-rows nbext-whole" if shown.is_whole else "nbext-rows"
     note = f"<p>{html(shown.note, None)}</p>" if shown.note else ""
     return (
         f'<div class="nbext-result" tabindex="0" role="group" aria-label="Table"><style>{_STYLE}{room}</style>'
-        f'<table class="dataframe nbext-rows{whole} tex2jax_ignore mathjax_ignore"><thead><tr>'
+        f'<table class="dataframe {kind} tex2jax_ignore mathjax_ignore"><thead><tr>'
         f"{heads}</tr></thead><tbody>{body}</tbody></table>{note}</div>"
     )
 

@@ -83,6 +83,12 @@ def links_called(name: str) -> Style:
     return link(lambda rows, url: {"rows": rows, **({name: url} if url else {})})
 
 
+def nested(names: str, inner: dict[str, Any]) -> dict[str, Any]:
+    return {names[0]: nested(names[1:], inner)} if names else inner
+
+
+# Solana's addresses begin with no 0x.
+MINTS = [{"wallet": f"So{row['n']:042}", "n": row["n"]} for row in ROWS]
 PAGED = {"paging": {"style": "page"}}
 # What an export answers, the settings that read it, and the outcome: all rows, an error, or a note with these words.
 EXPORTS: dict[str, tuple[Style, list[dict[str, Any]], str]] = {
@@ -244,6 +250,16 @@ EXPORTS: dict[str, tuple[Style, list[dict[str, Any]], str]] = {
         [PAGED],
         "came twice",
     ),
+    "five rows of another chain's addresses twice and five missing": (
+        pages(*({"rows": rows, "total": 25} for rows in (MINTS[:10], MINTS[10:20], MINTS[:5]))),
+        [PAGED],
+        "came twice",
+    ),
+    "rows beside the address of a file": (
+        simply({"rows": FIRST, "download_url": "/all.csv"}),
+        [{}],
+        "download_url = '/all.csv'",
+    ),
     "a total that is the page's": (
         numbered(
             "page", lambda f: {"total": 10, "limit": 10, "page": f["page"], "items": f["rows"]}
@@ -382,6 +398,89 @@ EXPORTS: dict[str, tuple[Style, list[dict[str, Any]], str]] = {
         "progress = '10/25'",
     ),
     "ok is false beside rows": (simply({"ok": False, "rows": FIRST}), [{}], ERROR),
+    # The settings' path leads into a list, through all of its items, or far down.
+    **{
+        f"more beside the rows at {path}": (simply(body), [{"paths": {"rows": path}}], ERROR)
+        for path, body in {
+            "pools[0].holders": {"pools": [{"holders": FIRST, "has_more": True}, {"id": 1}]},
+            "data.pools[1].holders": {"data": {"pools": [{}, {"holders": FIRST, "total": 25}]}},
+            "parts[].rows[]": {"parts": [{"rows": FIRST[:5]}, {"rows": FIRST[5:], "total": 25}]},
+            "[].rows[]": [{"rows": FIRST[:5], "n": 1}, {"rows": FIRST[5:], "has_more": True}],
+            "a.b.c.d.e.f.g.rows": nested("abcdefg", {"rows": FIRST, "has_more": True}),
+        }.items()
+    },
+    "more far down": (simply(nested("abcdef", {"rows": FIRST, "has_more": True})), [{}], ERROR),
+    "rows of two groups": (
+        simply({"parts": [{"rows": ROWS[:5]}, {"rows": ROWS[5:], "total": 25}]}),
+        [{"paths": {"rows": "parts[].rows[]"}}],
+        WHOLE,
+    ),
+    # A gateway's own answer may have been one with headers.
+    **{
+        f"a gateway's {name}": (
+            simply({"statusCode": 200, "body": json.dumps(FIRST), **headers}),
+            [{}],
+            ERROR,
+        )
+        for name, headers in {
+            "header": {"headers": {"x-total-count": "25"}},
+            "number in a header": {"headers": {"X-Total-Count": 25}},
+        }.items()
+    },
+    "a gateway's Link": (
+        link(
+            lambda rows, url: {
+                "statusCode": 200,
+                "headers": {"Link": f'<{url}>; rel="next"'} if url else {},
+                "body": json.dumps(rows),
+            }
+        ),
+        [{}],
+        WHOLE,
+    ),
+    # Lists that say something of the rows, whatever their length and their place.
+    "warnings far down": (
+        simply({"rows": FIRST, "extensions": {"warnings": [{"message": "limited to ten"}] * 7}}),
+        [{}],
+        "limited to ten",
+    ),
+    "what failed, one by one": (
+        simply({"rows": FIRST, "failed_chains": [f"chain-{n}" for n in range(7)]}),
+        [{}],
+        "failed_chains = ",
+    ),
+    "remarks on the answer": (
+        simply({"rows": FIRST, "stats": ["the first ten of 25", "x"]}),
+        [{}],
+        "stats = ",
+    ),
+    "names and values about the answer": (
+        simply(
+            {"rows": FIRST, "meta": [{"name": "took", "value": 1}, {"name": "total", "value": 25}]}
+        ),
+        [{}],
+        ERROR,
+    ),
+    "objects about the answer": (
+        simply({"rows": FIRST, "pagination": [{"kind": "x"}, {"has_more": True}]}),
+        [{}],
+        ERROR,
+    ),
+    # Of a message every word must be known.
+    **{
+        f"message {text}": (simply({"rows": FIRST, "message": text}), [{}], "message = ")
+        for text in (
+            "Found 25 wallets, returned 10",
+            "Completed with warnings: 15 wallets were skipped",
+            "OK-Missing/Invalid API Key, rate limit of 1/5sec applied",
+            "done, but polygon is not available",
+        )
+    },
+    "a message that all went well": (
+        simply({"rows": ROWS, "message": "Your request was successfully completed."}),
+        [{}],
+        WHOLE,
+    ),
 }
 
 
@@ -681,6 +780,16 @@ OTHERS: list[dict[str, Any]] = [
     {"info": {"contract_address": OTHER}},
     {"platforms": {"ethereum": OTHER, "polygon-pos": ASKED}},
     {"detail_platforms": {"Ethereum": {"contract_address": OTHER, "decimal_place": 6}}},
+    *({f"token{name}": {"address": OTHER}} for name in ("Info", "_metadata", "Details")),
+    {"primary_asset_contracts": [{"address": OTHER}]},
+    {"platform": {"name": "Polygon", "token_address": OTHER}},
+    {"contract_addresses": [OTHER]},
+    {"addresses": {"ethereum": OTHER, "polygon": ASKED}},
+    *({name: OTHER} for name in ("tokenContractAddress", "nft_address", "contractHash", "addr")),
+    *({name: "polygon"} for name in ("network_name", "chain_slug", "chainKey", "networkUid")),
+    {"evmChainId": 137},
+    {"caip2": "eip155:137"},
+    {"uid": f"eip155:137/erc20:{ASKED}"},
 ]
 SAME: list[dict[str, Any]] = [
     {
@@ -694,6 +803,7 @@ SAME: list[dict[str, Any]] = [
     {"id": f"ETHEREUM:{ASKED}", "network": "Ethereum Mainnet"},
     {"address": ASKED, "chains": ["ethereum", "polygon"], "implementation": OTHER},
     {"platforms": {"ethereum": ASKED, "polygon-pos": OTHER}},
+    {"addresses": {"ethereum": ASKED, "polygon": OTHER}, "chainSymbol": "MATIC"},
     {"address": ASKED[2:], "network": "eth-mainnet", "owner": OTHER, "creator": {"address": OTHER}},
 ]
 
@@ -947,6 +1057,32 @@ def test_a_search_is_answered_for_the_words_and_the_chain_that_were_asked_for(se
         assert client.search_nfts("Bored Ape", "ethereum")["name"].tolist() == ["Ape"]
 
 
+def test_a_list_of_one_around_a_job_or_a_table_is_no_row(server, client):
+    job = {"id": "seg-1", "status": "running"}
+    table = {"columns": ["n"], "values": [[one["n"]] for one in ROWS]}
+    for begun in ([job], {"data": [job]}, {"result": {"data": [job]}}):
+        server.script("POST /v1/segment/execute", reply(begun))
+        server.script("GET /v1/segment/seg-1", reply([{**job, "status": "done"}]))
+        server.script("GET /v1/segment/seg-1/json", reply({"results": [{"series": [table]}]}))
+        assert client.execute_segment({"a": 1})["n"].tolist() == list(range(25))
+
+
+def test_a_description_that_cannot_be_read_may_have_said_that_rows_are_missing(server, settings):
+    client = Client(server.url, KEY, settings=settings(attempts=1))
+    server.script("GET /v1/segment/abc/json", reply({"rows": FIRST}))
+    for answer, said in (
+        (reply(b'{"id": "abc", "rowCount": 25,'), "The answer is not JSON: "),
+        (reply({"error": "backend down"}), "The service answered with an error: backend down"),
+        (reply({"detail": "later"}, 503), "The service answered 503: later"),
+        (reply({}, 404), None),
+    ):
+        server.script("GET /v1/segment/abc", answer)
+        notes = client.export_json("abc").attrs["nbext"]["warnings"]
+        assert len(notes) == (said is not None)
+        whole = f"What the service says of the segment could not be read: {said}"
+        assert all(note.startswith(whole) for note in notes)
+
+
 def test_a_hit_that_lacks_the_address_and_has_fields_of_its_own_is_no_hit(server, client):
     hits = [{"address": row["address"], "name": f"n{row['n']}"} for row in FIRST[:3]]
     total = {"name": "sum", "total": 3}
@@ -1142,6 +1278,11 @@ def test_a_sign_up_that_was_not_taken_is_an_error(server, client):
         ({"blocked": True}, None),
         ({"result": "denied"}, None),
         ([{"status": "rejected", "email": "a@example.com"}], None),
+        ({"data": {"subscribe": {"success": False}}}, None),
+        ({"data": {"subscribe": {"errors": [{"message": "no"}]}}}, None),
+        ({"data": [{"accepted": False}]}, None),
+        ({"results": [{"status": "rejected", "email": "a@example.com"}]}, None),
+        ({"skipped": ["a@example.com"]}, None),
         (0, None),
         (b"Email invalid", "text/plain"),
         (b"Too many requests", "text/plain"),
@@ -1162,6 +1303,7 @@ def test_a_receipt_for_another_address_may_have_been_taken_and_names_the_key_it_
     for body in (
         {"status": "subscribed", "email": "b@example.com"},
         {"data": {"email_address": "b@example.com"}},
+        {"contacts": [{"email": "b@example.com"}]},
     ):
         server.script("*", reply(body))
         with pytest.raises(OutcomeUnknown) as caught:

@@ -13,7 +13,7 @@ from nbext.notebook.results.progress import in_background
 
 def fresh() -> tuple[Background, list[Exception]]:
     failures: list[Exception] = []
-    return Background(failures.append, threading.RLock()), failures
+    return Background(failures.append), failures
 
 
 def test_of_many_that_wait_only_the_latest_runs():

@@ -351,8 +351,7 @@ class SegmentForm(Form):
                 self.json.error = f"Not used: {visible(error, 200)}"
                 return
             self.json.error = ""
-            if limit:
-                self.limit.type(str(limit))
+            self.limit.type(str(limit) if limit else self.limit.value)
             # The lines of one that is the same stay open.
             if tree != self.edits.now:
                 self.edits.now = tree
