@@ -15,15 +15,23 @@ from nbext.errors import IngestError
 
 SUFFIXES = (
     ".parquet",
-    *(f".{text}{packed}" for text in ("csv", "json", "ndjson", "jsonl") for packed in ("", ".gz")),
+    ".csv",
+    ".csv.gz",
+    ".json",
+    ".json.gz",
+    ".ndjson",
+    ".ndjson.gz",
+    ".jsonl",
+    ".jsonl.gz",
 )
+# By the first letter of `stat.filemode`.
 _OTHERS = {
-    stat.S_IFLNK: "a symbolic link",
-    stat.S_IFDIR: "a folder",
-    stat.S_IFIFO: "a pipe",
-    stat.S_IFCHR: "a device",
-    stat.S_IFBLK: "a device",
-    stat.S_IFSOCK: "a socket",
+    "l": "a symbolic link",
+    "d": "a folder",
+    "p": "a pipe",
+    "c": "a device",
+    "b": "a device",
+    "s": "a socket",
 }
 # Two letters at least: C:/ is a drive.
 URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
@@ -104,7 +112,7 @@ def source_of(path: Path) -> Source:
     except (OSError, ValueError) as error:
         raise _fault(path, getattr(error, "strerror", None) or str(error)) from None
     if not stat.S_ISREG(found.st_mode):
-        what = _OTHERS.get(stat.S_IFMT(found.st_mode), "not a file")
+        what = _OTHERS.get(stat.filemode(found.st_mode)[0], "not a file")
         raise _fault(path, f"{what}; only regular files can be ingested")
     # Only the folder is resolved: resolving the name would follow a link that has just been refused.
     return Source(path.parent.resolve() / path.name, found.st_size, found.st_mtime_ns)

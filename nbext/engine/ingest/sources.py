@@ -181,7 +181,7 @@ def removed(stage: Stage, out: TakenOut) -> list[str]:
         transfers = how_many(stage.value("SELECT count(*) FROM prev.main.beyond"), "transfer")
         lines.append(f"{transfers} of {chain_of(out.chain_id).name} from block {out.block:,} on")
         lines += [
-            f"holders of {contract} at block {block:,} ({short_path(stage.paths[source])})"
+            f"holders of {contract} at block {block:,} ({stage.shown(source)})"
             for source, contract, block in stage.rows(f"""
                       SELECT DISTINCT source, contract, block FROM before.ingest.openings
                       WHERE chain_id = {out.chain_id} AND block >= {out.block} AND {out.kept()}

@@ -29,7 +29,7 @@ from typing import Any, TypeVar
 import duckdb
 import pyarrow as pa
 
-from nbext.engine.ingest.files import Source
+from nbext.engine.ingest.files import Source, short_path
 from nbext.engine.layers import attach
 from nbext.engine.schema import sql_literal
 from nbext.engine.storage import (
@@ -41,7 +41,7 @@ from nbext.engine.storage import (
     files_of,
     link_file,
 )
-from nbext.errors import OutOfMemory, StorageError
+from nbext.errors import IngestError, OutOfMemory, StorageError
 
 # What DuckDB has beside the size of what it reads: with twice as much, five million transfers took 5 % less processor
 # time.
@@ -136,12 +136,8 @@ class Stage:
         appending: bool = False,
         needed: int | None = 0,
     ) -> None:
-        self.work, self.building, self.previous, self.appending = (
-            work,
-            building,
-            previous,
-            appending,
-        )
+        self.work, self.building = work, building
+        self.previous, self.appending = previous, appending
         # The files of earlier runs.
         self.files = files_of(previous)
         self.paths: dict[int, str] = {entry["source"]: entry["path"] for entry in self.files}
@@ -248,6 +244,14 @@ class Stage:
             if rows := [one for row in batch if (one := read(*row)) is not None]:
                 arrays = [pa.array(column, pa.string()) for column in zip(*rows, strict=True)]
                 self.insert(table, pa.table(arrays, names=columns))
+
+    def shown(self, source: int) -> str:
+        """Return the path of a source of this run or of an earlier one, for messages."""
+        return short_path(self.paths[source])
+
+    def fault(self, source: int, why: str, row: int | None = None) -> IngestError:
+        """Return the error of a source, of which a row may be named."""
+        return IngestError(f"{self.shown(source)}: {why}", path=self.paths[source], row=row)
 
     def drop(self, *tables: str) -> None:
         """Give back what these tables take."""

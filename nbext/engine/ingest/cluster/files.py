@@ -196,7 +196,7 @@ def open_group(
         Path(first.url), sum(file.size for file in group.files), first.modified, group.shown
     )
     kind, columns = formats.recognised(source, list(types), renamed)
-    _check(group, kind, columns, types)
+    _check(source, kind, columns, types)
     rows = _rows(stage.session, group, types)
     table, read = f"text_{number}", f"read_{number}"
     taken = [f"`{theirs}` AS `{ours}`" for ours, theirs in columns.items()]
@@ -218,7 +218,7 @@ def open_group(
         numbered.createOrReplaceTempView(read)
     count = stage.value(f"SELECT count(*) FROM {read}")
     if not count:
-        raise IngestError(f"{group.shown}: a header but no rows.", path=source.name)
+        raise source.fault("a header but no rows.")
     if csv:
         stage.run(
             f"INSERT INTO bad SELECT {number}, row, 'another number of fields than the header has', NULL "
@@ -232,23 +232,19 @@ def open_group(
 
 
 def _check(
-    group: FileGroup, kind: formats.Format, columns: Mapping[str, str], types: Mapping[str, str]
+    source: Source, kind: formats.Format, columns: Mapping[str, str], types: Mapping[str, str]
 ) -> None:
     """Refuse what needs an order of rows or Python: explorers' exports, batches in lists, holders' snapshots."""
-    path = group.files[0].url
     lacks = kind.holds == "transfers" and not {"contract", "log_index", "block"} <= columns.keys()
     if kind.holds == "holders" or lacks or columns.keys() & {"ids", "standard", "amount"}:
-        raise IngestError(
-            f"{group.shown}: {kind.name} is not read on a cluster. Ingest it on one machine, "
-            "or export the transfers with their log indexes.",
-            path=path,
+        raise source.fault(
+            f"{kind.name} is not read on a cluster. Ingest it on one machine, "
+            "or export the transfers with their log indexes."
         )
     value = columns.get("value")
     if value is not None and types[value] == "binary":
-        raise IngestError(
-            f"{group.shown}: column {quoted(value)} holds bytes. On a cluster amounts are text or "
-            "integers.",
-            path=path,
+        raise source.fault(
+            f"column {quoted(value)} holds bytes. On a cluster amounts are text or integers."
         )
 
 

@@ -11,11 +11,9 @@ from __future__ import annotations
 from nbext.core.addresses import ZERO_ADDRESS
 from nbext.engine.ingest.derive.duplicates import Conflict
 from nbext.engine.ingest.derive.rows import DECIMAL, SPELLED, zero_rank
-from nbext.engine.ingest.files import short_path
 from nbext.engine.ingest.stage import Stage
 from nbext.engine.query.amounts import carried
 from nbext.engine.schema import LIMBS
-from nbext.errors import IngestError
 
 # Rows looked at for each contract, chosen by token id or amount so that whole chains of custody are seen.
 SAMPLE = 4_000
@@ -74,19 +72,17 @@ def mistaken_snapshot(stage: Stage) -> Conflict | None:
     if not found:
         return None
     source, address, standard, declared, has_id = found[0]
-    path = stage.paths[source]
     what, needs = (
         ("token ids", "")
         if has_id
         else ("amounts", " A snapshot of an NFT collection needs a column of token ids.")
     )
-    error = IngestError(
-        f"{short_path(path)}: these are {what} of {address}, which is {standard} "
+    why = (
+        f"these are {what} of {address}, which is {standard} "
         f"{'as a file says' if declared else 'by its transfers'}.{needs} If that is not what it "
-        "is, ingest a file with address, is_erc20, is_erc721.",
-        path=path,
+        "is, ingest a file with address, is_erc20, is_erc721."
     )
-    return error, source
+    return stage.fault(source, why), source
 
 
 def _evidence(stage: Stage) -> None:

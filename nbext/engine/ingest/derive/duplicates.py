@@ -13,7 +13,6 @@ import pyarrow as pa
 
 from nbext.core.uint256 import Limbs, join
 from nbext.engine.ingest.derive.rows import ELEMENT, MADE_UP
-from nbext.engine.ingest.files import short_path
 from nbext.engine.ingest.stage import CONTENT, KEY, REPEATED, Stage
 from nbext.errors import IngestError
 
@@ -239,7 +238,6 @@ def contradiction(stage: Stage) -> Conflict | None:
     )[0]
     if within is None and not across:
         return None
-    paths = stage.paths
     found = stage.rows(
         "SELECT file, row, source, their_row FROM contradictions "
         f"WHERE {'source <> file' if across else f'file = {within}'} ORDER BY ALL"
@@ -247,19 +245,18 @@ def contradiction(stage: Stage) -> Conflict | None:
     lines = []
     for file, row, source, their_row in found[:CONFLICTS_SHOWN]:
         lines += [
-            f"  {short_path(paths[file])}, row {row % ELEMENT:,}: {_version(stage, file, row)}",
-            f"    {short_path(paths[source])}, row {their_row % ELEMENT:,}: {_version(stage, source, their_row)}",
+            f"  {stage.shown(file)}, row {row % ELEMENT:,}: {_version(stage, file, row)}",
+            f"    {stage.shown(source)}, row {their_row % ELEMENT:,}: {_version(stage, source, their_row)}",
         ]
     many = (
         "1 row contradicts another" if len(found) == 1 else f"{len(found):,} rows contradict others"
     )
-    error = IngestError(
-        f"{short_path(paths[found[0][0]])}: {many} with the same transaction and log index. "
-        + conflict_text(_first_block(stage), lines, len(found), inside=not across),
-        path=paths[found[0][0]],
-        row=found[0][1] % ELEMENT,
-    )
-    return error, None if across else within
+    conflict = conflict_text(_first_block(stage), lines, len(found), inside=not across)
+    return stage.fault(
+        found[0][0],
+        f"{many} with the same transaction and log index. {conflict}",
+        found[0][1] % ELEMENT,
+    ), None if across else within
 
 
 def _version(stage: Stage, source: int, row: int) -> str:

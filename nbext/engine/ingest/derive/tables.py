@@ -19,12 +19,10 @@ from nbext.engine.ingest.derive import holdings
 from nbext.engine.ingest.derive.duplicates import CONFLICTS_SHOWN, Conflict, conflict_text
 from nbext.engine.ingest.derive.holdings import NOBODY
 from nbext.engine.ingest.derive.rows import DECIMAL, check_columns, decimal
-from nbext.engine.ingest.files import short_path
 from nbext.engine.ingest.reading import FileTable
 from nbext.engine.ingest.stage import Stage, ahead, name
 from nbext.engine.query.amounts import as_amounts
 from nbext.engine.schema import FOREVER, LIMBS, SQL_TYPES, TABLES
-from nbext.errors import IngestError
 
 DAY = 86_400
 _PERIOD = 60  # days, as bits of one number
@@ -429,12 +427,11 @@ def mixed_blocks(stage: Stage) -> Conflict | None:
         GROUP BY chain_id HAVING count(DISTINCT coalesce(by_time, false)) > 1""")
     if not mixed:
         return None
-    path = stage.paths[mixed[0][0]]
     why = (
         "some files of this chain have block numbers and others only times, which nbext cannot put in order. Map a "
         "column with block numbers (--map theirs=block), or ingest the others into a folder of their own (--data)."
     )
-    return IngestError(f"{short_path(path)}: {why}", path=path), None
+    return stage.fault(mixed[0][0], why), None
 
 
 def time_conflict(stage: Stage) -> Conflict | None:
@@ -444,22 +441,16 @@ def time_conflict(stage: Stage) -> Conflict | None:
     found = find_backward_times(stage)
     if not found:
         return None
-    paths, sources = (
-        stage.paths,
-        {one.source for one in found} | {one.source_before for one in found},
-    )
+    sources = {one.source for one in found} | {one.source_before for one in found}
     lines = [
-        f"  block {one.block_before:,}: {utc_text(one.seconds_before)} in {short_path(paths[one.source_before])}, "
-        f"block {one.block:,}: {utc_text(one.seconds)} in {short_path(paths[one.source])}"
+        f"  block {one.block_before:,}: {utc_text(one.seconds_before)} in {stage.shown(one.source_before)}, "
+        f"block {one.block:,}: {utc_text(one.seconds)} in {stage.shown(one.source)}"
         for one in found
     ]
     source, inside = max(sources), len(sources) == 1
     text = conflict_text(found[0].block_before, lines, len(found), inside=inside)
-    error = IngestError(
-        f"{short_path(paths[source])}: a block has a time before that of an earlier block. {text}",
-        path=paths[source],
-    )
-    return error, source if inside else None
+    why = f"a block has a time before that of an earlier block. {text}"
+    return stage.fault(source, why), source if inside else None
 
 
 def _two(stage: Stage, word: str, first: int) -> Conflict:
@@ -467,20 +458,17 @@ def _two(stage: Stage, word: str, first: int) -> Conflict:
         "SELECT min(source) FROM (SELECT source FROM two GROUP BY source, chain_id, block "
         f"HAVING count(*) > 1) WHERE source >= {stage.first}"
     )
-    paths, which = stage.paths, "" if within is None else f"WHERE source = {within}"
+    which = "" if within is None else f"WHERE source = {within}"
     found = stage.rows(f"""
         SELECT block, list((source, told) ORDER BY source, told) FROM (
             SELECT chain_id, block, told, min(source) AS source FROM two {which} GROUP BY 1, 2, 3)
         GROUP BY chain_id, block HAVING count(*) > 1 ORDER BY block""")
     lines = [
         f"  block {block:,}: "
-        + ", ".join(
-            f"{time_or_hash(value)} in {short_path(paths[source])}" for source, value in both
-        )
+        + ", ".join(f"{time_or_hash(value)} in {stage.shown(source)}" for source, value in both)
         for block, both in found[:CONFLICTS_SHOWN]
     ]
     many = "1 block has" if len(found) == 1 else f"{len(found):,} blocks have"
     source = max(source for _, both in found for source, _ in both)
     text = conflict_text(first, lines, len(found), inside=within is not None)
-    why = f"{short_path(paths[source])}: {many} two {word}. {text}"
-    return IngestError(why, path=paths[source]), within
+    return stage.fault(source, f"{many} two {word}. {text}"), within
