@@ -318,14 +318,15 @@ def _columns() -> str:
 def _renamed(text: str) -> dict[str, str]:
     from nbext.engine.ingest.formats import column_names, token_advice
 
-    known, renamed = column_names(), {}
+    known, renamed = column_names(), dict[str, str]()
     for pair in filter(None, text.split(",")):
         theirs, _, ours = (part.strip().lower() for part in pair.partition("="))
         if not theirs or not ours or {theirs, ours}.isdisjoint(known):
             says = f"--map: {quoted(pair, 80)} does not name a column of a known format."
             advice = f"{token_advice(theirs)}{token_advice(ours)}" or did_you_mean(ours, known)
             raise UsageError(f"{says}{advice} Write --map amount=value,contract=token_address.")
-        renamed[theirs] = ours
+        if renamed.setdefault(theirs, ours) != ours:
+            raise UsageError(f"--map: {quoted(theirs)} is given two names. Leave one of them out.")
     return renamed
 
 

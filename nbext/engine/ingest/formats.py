@@ -167,8 +167,7 @@ def recognised(
             renamed if plain in renamed else {one.lower(): one.lower() for one in names} | renamed
         )
         # Other formats have an address in several columns, and it is the same in all.
-        is_open = kind.needs_options and ours in _ADDRESSES
-        fitting = kind.all[ours] if is_open else [beside[plain]]
+        fitting = kind.all[ours] if kind.needs_options and ours in _ADDRESSES else [beside[plain]]
         alike = [quoted(one) for one in names if beside.get(one.lower()) in fitting]
         if len(alike) > 1:
             raise source.fault(

@@ -12,10 +12,12 @@ import csv
 import glob
 import gzip
 import io
+import re
 import zlib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from decimal import Decimal
 from functools import partial
 from itertools import chain, islice
 from typing import Any
@@ -36,11 +38,7 @@ from nbext.engine.ingest.stage import Stage, name
 from nbext.engine.schema import sql_literal
 from nbext.errors import IngestError, ValidationError
 
-_WHOLE_TYPES = frozenset(
-    f"{sign}{size}"
-    for sign in ("", "U")
-    for size in ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT")
-)
+_WHOLE_TYPES = re.compile("U?(TINY|SMALL|BIG|HUGE)INT|U?INTEGER")
 # The first bytes decide, not the name: exports are renamed, and unpacked by browsers.
 _PARQUET = b"PAR1"
 _GZIP = b"\x1f\x8b"
@@ -50,14 +48,13 @@ _WIDE = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 # What a JSON document has beside, or in place of, records.
 _WRAPPED = ("data", "result", "rows", "items", "holders", "claims")
 _NOT_RECORDS = {"tokens", *_WRAPPED}
-# What says beside a page's rows that others follow: for Moralis, Covalent, Alchemy, Blockscout, Dune, GraphQL and at
-# large; what numbers the pages, and what counts the rows of all. In lower case, without _.
-_FOLLOWING = (
-    *("cursor", "pagekey", "next", "nextpage", "nextpageparams", "nextpagetoken", "nextcursor"),
-    *("nextoffset", "nexturi", "hasmore", "hasnext", "hasnextpage"),
+# What says beside a page's rows that others follow, or are missing: for Moralis, Covalent, Alchemy, Blockscout, Dune,
+# GraphQL and at large; what numbers the pages, and what counts the rows of all. In lower case, without _.
+_FOLLOWING = re.compile(
+    "cursor|pagekey|next(cursor|offset|uri|page(params|token)?)?|has(more|next(page)?)|errors|partial|truncated"
 )
-_PAGES = ("page", "currentpage", "totalpages")
-_TOTALS = ("total", "totalcount", "totalrowcount", "totalitems", "totalresults")
+_PAGES = re.compile("page|(current|total)pages?")
+_TOTALS = re.compile("count|total((row)?count|items|results)?")
 # Records that are looked through for the names of their columns, and that are taken at once.
 _LOOKED_AT = 10_000
 
@@ -71,7 +68,7 @@ class FileTable:
 
     ``chain`` is the id of its rows' chain; None of tokens that name theirs row by row: ``default_chain`` is then
     that of rows which name none. ``date_format`` says how texts are times, as strptime takes it; None where they are
-    written as usual. ``part`` is the name of what says that other pages have more of its rows.
+    written as usual. ``part`` is the name of what says that there are more rows than its own.
     """
 
     number: int
@@ -145,13 +142,13 @@ class FileTable:
         if column in ("symbol", "name"):
             # Old contracts return a bytes32, whose unused bytes are zero.
             return f"rtrim({text}, chr(0))"
-        if column not in _WHOLE or kind in _WHOLE_TYPES:
+        if column not in _WHOLE or _WHOLE_TYPES.fullmatch(kind):
             return text
         return f"CASE WHEN contains({text}, '.') THEN regexp_replace({text}, '[.]0*\\z', '') ELSE {text} END"
 
     def whole(self, column: str) -> str:
         """Return the SQL of a column as a whole number, also of ``5.0``; NULL where it is none, as ``1e6`` is."""
-        if self.has(column) and self.types[column] in _WHOLE_TYPES:
+        if self.has(column) and _WHOLE_TYPES.fullmatch(self.types[column]):
             return f"TRY_CAST({name(self.columns[column])} AS BIGINT)"
         text = self.text(column)
         # A cast to an integer rounds. Nearly no text has a point or an e, and only those are looked at.
@@ -188,7 +185,7 @@ class FileTable:
         kind, sql = self.types[column], name(self.columns[column])
         if kind.startswith(("TIMESTAMP", "DATE")):
             return f"floor(epoch({sql}))::BIGINT"
-        if kind in _WHOLE_TYPES or kind.startswith(("FLOAT", "DOUBLE", "DECIMAL")):
+        if _WHOLE_TYPES.fullmatch(kind) or kind.startswith(("FLOAT", "DOUBLE", "DECIMAL")):
             return f"TRY_CAST(floor({sql}) AS BIGINT)"
         if kind != "VARCHAR":
             raise self.source.fault(
@@ -243,29 +240,30 @@ def open_table(stage: Stage, number: int, source: Source, renamed: Mapping[str, 
 def _open_parquet(
     stage: Stage, number: int, source: Source, renamed: Mapping[str, str]
 ) -> FileTable:
-    with open_regular(source.path) as opened, _reading(source):
-        parquet = pq.ParquetFile(opened)
-        # DuckDB would make floats of decimals of more than 38 digits.
-        if any(map(pa.types.is_decimal256, parquet.schema_arrow.types)):
-            texts: _Rows = (parquet.schema_arrow.names, [], partial(_parquet_rows, parquet))
-            return _open_text(stage, number, source, renamed, texts)
     # The path is a literal, never a pattern, and the row number comes from the file itself.
     path = sql_literal(glob.escape(str(source.path)))
-    with _reading(source):
+    with open_regular(source.path) as opened, _reading(source):
+        parquet = pq.ParquetFile(opened)
+        # Not by DuckDB, which renames the second of two columns of one name, in whatever case.
+        names = parquet.schema_arrow.names
+        # DuckDB would make floats of decimals of more than 38 digits.
+        if any(map(pa.types.is_decimal256, parquet.schema_arrow.types)):
+            return _open_text(
+                stage, number, source, renamed, (names, [], partial(_parquet_rows, parquet))
+            )
         described = stage.rows(f"DESCRIBE SELECT * FROM read_parquet({path})")
-        rows = stage.value(f"SELECT count(*) FROM read_parquet({path})")
-    types = {column: str(kind) for column, kind, *_ in described}
-    if any(column.lower() == "file_row_number" for column in types):
+    if "file_row_number" in map(str.lower, names):
         raise source.fault(
             "a column is called file_row_number, by which DuckDB numbers the rows. "
             "Rename the column."
         )
-    kind, columns = recognised(source, list(types), renamed)
+    kind, columns = recognised(source, names, renamed)
+    types = {column: str(kind) for column, kind, *_ in described}
     own = {ours: types[theirs] for ours, theirs in columns.items()}
     # What is not needed stays away: a column of the file's own that is called row would be taken for the number.
     taken = ", ".join(map(name, dict.fromkeys(columns.values())))
     relation = f"(SELECT {taken}, file_row_number + 1 AS row FROM read_parquet({path}, file_row_number = true))"
-    return FileTable(number, source, kind, columns, relation, own, rows)
+    return FileTable(number, source, kind, columns, relation, own, parquet.metadata.num_rows)
 
 
 @contextmanager
@@ -332,7 +330,7 @@ def _texts(column: Any) -> Any:
 
 
 def _json(file: Any) -> tuple[Iterator[Any], str | None] | None:
-    """Return the records of a JSON file, and what says that other pages have more; None where it is no JSON."""
+    """Return the records of a JSON file, and what says that there are more; None where it is no JSON."""
     start = file.read(1 << 16).removeprefix(codecs.BOM_UTF8).lstrip()
     file.seek(0)
     if start[:1] not in (b"{", b"["):
@@ -343,16 +341,17 @@ def _json(file: Any) -> tuple[Iterator[Any], str | None] | None:
     whole = isinstance(one, dict) and (_by_address(one) or not one.keys().isdisjoint(_NOT_RECORDS))
     if isinstance(one, dict) and (more.lstrip()[:1] == b"{" or not whole):
         return (_flat(_record(line.removeprefix(codecs.BOM_UTF8))) for line in file), None
-    document = strict_json.parse(file.read().decode("utf-8-sig"))
+    # As of a line: an integer made of 1.2e24 would have digits that were lost when it was written.
+    document = strict_json.parse(file.read().decode("utf-8-sig"), Decimal)
     # Etherscan's API writes {"status", "message", "result": [...]}, Dune's {"result": {"rows": [...]}}, Blockscout's
     # {"items": [...], "next_page_params"}, Covalent's {"data": {"items": [...]}}.
-    wrappers = []
+    outer = document
     for key in _WRAPPED:
         inner = document.get(key) if isinstance(document, dict) else None
         if isinstance(inner, list | dict):
-            wrappers.append(document)
             document = inner
-    part = _part(wrappers, len(document) if isinstance(document, list) else None)
+    rows = len(document) if isinstance(document, list) else None
+    part = None if document is outer else _part(outer, rows)
     if _by_address(document):
         # {address: {"index", "amount", "proof"}} are the claims of a Merkle distribution.
         document = [
@@ -364,18 +363,22 @@ def _json(file: Any) -> tuple[Iterator[Any], str | None] | None:
     return map(_flat, document if isinstance(document, list) else [document]), part
 
 
-def _part(wrappers: list[dict[str, Any]], rows: int | None) -> str | None:
-    """Return the name of what says, around so many rows or in an object beside them, that other pages have more."""
-    for wrapper in wrappers:
-        for said in (wrapper, *wrapper.values()):
-            for key, value in said.items() if isinstance(said, dict) else ():
-                bare = key.lower().replace("_", "")
-                # Of {address: balance} a total may be of the balances.
-                most = 1 if bare in _PAGES else rows if bare in _TOTALS else None
-                if (value and bare in _FOLLOWING) or (
-                    most is not None and str(value).isdecimal() and int(value) > most
-                ):
-                    return str(key)
+def _part(outer: Any, rows: int | None) -> str | None:
+    """Return the name of what says, in the objects around so many rows or beside them, that there are more."""
+    objects = [outer]
+    for said in objects:
+        for key, value in said.items():
+            bare = key.lower().replace("_", "")
+            # Of {address: balance} a total may be of the balances.
+            most = 1 if _PAGES.fullmatch(bare) else rows if _TOTALS.fullmatch(bare) else None
+            if (
+                (value and _FOLLOWING.fullmatch(bare))
+                or (bare == "state" and "PARTIAL" in str(value))
+                or (most is not None and str(value).isdecimal() and int(value) > most)
+            ):
+                return str(key)
+            if isinstance(value, dict):
+                objects.append(value)
     return None
 
 

@@ -13,7 +13,7 @@ from nbext import __version__
 from nbext.core.atomic_files import ORDINARY, whole_file
 from nbext.core.chains import chain_of
 from nbext.core.uint256 import split
-from nbext.core.untrusted_text import visible
+from nbext.core.untrusted_text import quoted, visible
 from nbext.engine.ingest.derive.rows import SPELLED, row_texts, zero_rank
 from nbext.engine.ingest.files import short_path
 from nbext.engine.ingest.reading import FileTable
@@ -134,8 +134,13 @@ class Report:
 
     def _files(self) -> list[str]:
         lines = [
-            f"{short_path(f.source.name)}: {f.kind.name}, {how_many(f.rows, 'row')}"
+            f"{f.source.shown}: {f.kind.name}, {how_many(f.rows, 'row')}"
             + (f", {f.chain_name}" if f.chain_name else "")
+            + (
+                f"; {quoted(f.part)} says that there are more rows, which are not here"
+                if f.part
+                else ""
+            )
             for f in self.files
         ]
         lines += _shortened([f"  {snapshot}" for snapshot in self.snapshots], "of {}")
@@ -257,6 +262,7 @@ def count_rows(stage: Stage) -> None:
     stage.run(f"""
         CREATE TABLE read AS SELECT contract, count(*) AS n,
             count(*) FILTER (sender = recipient) AS self_transfers, count(*) FILTER (sender = {null}) AS mints,
+            count(*) FILTER (count > 1) AS several,
             count(*) FILTER (recipient = {null}) AS burns, count(*) FILTER (hi = 0 AND mid = 0 AND lo = 0) AS zeros,
             count(*) FILTER (hi > 0 OR mid > {half.mid} OR (mid = {half.mid} AND lo >= {half.lo}::HUGEINT)) AS huge
         FROM incoming WHERE file >= {stage.first} GROUP BY 1""")
@@ -271,10 +277,19 @@ def count_oddities(stage: Stage, report: Report) -> None:
         SELECT coalesce(sum(n) FILTER (NOT {nft}), 0)::BIGINT, coalesce(sum(n) FILTER ({nft}), 0)::BIGINT,
             count(*) FILTER (NOT {nft}), count(*) FILTER ({nft}), coalesce(sum(self_transfers), 0)::BIGINT,
             coalesce(sum(zeros) FILTER (NOT {nft}), 0)::BIGINT, coalesce(sum(mints), 0)::BIGINT,
-            coalesce(sum(burns), 0)::BIGINT, coalesce(sum(huge), 0)::BIGINT, count(*) FILTER (NOT declared)
+            coalesce(sum(burns), 0)::BIGINT, coalesce(sum(huge), 0)::BIGINT, count(*) FILTER (NOT declared),
+            coalesce(sum(several) FILTER (standard = 'ERC721'), 0)::BIGINT
         FROM read JOIN standards USING (contract)""")[0]
     report.erc20, report.nft, report.erc20_contracts, report.nft_contracts = found[:4]
-    names = ("self_transfers", "zero_values", "mints", "burns", "huge_values", "inferred")
+    names = (
+        "self_transfers",
+        "zero_values",
+        "mints",
+        "burns",
+        "huge_values",
+        "inferred",
+        "several",
+    )
     report.odd.update(zip(names, found[4:], strict=True))
     # Of what was removed, any contract may have lost transfers.
     how = "" if report.new else "LEFT"
@@ -400,7 +415,7 @@ def show_first_rows(stage: Stage, report: Report, files: list[FileTable]) -> Non
             continue
         first = stage.rows(f"SELECT said FROM ({read}) ORDER BY row LIMIT {SHOWN_ROWS}")
         report.preview += [
-            f"{short_path(file.source.path)} is read as:",
+            f"{file.source.shown} is read as:",
             *(f"  {visible(said)}" for (said,) in first),
         ]
 

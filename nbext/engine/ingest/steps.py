@@ -258,7 +258,7 @@ def _read_facts(run: IngestRun) -> None:
     for file in run.holding("holders"):
         if file.part:
             raise file.source.fault(
-                f"{quoted(file.part)} says that other pages have more of its holders, who would be taken to have "
+                f"{quoted(file.part)} says that it does not have all holders, and the others would be taken to have "
                 "nothing. Write the rows of all pages to one file, as one JSON list."
             )
     # Transfers last: --token may name theirs by a symbol that another file has.

@@ -177,6 +177,43 @@ def test_amounts_that_are_none_are_bad_rows_and_a_file_of_them_is_refused(
         )
 
 
+def test_amounts_of_transfers_with_commas_of_both_sorts_refuse_their_file(
+    data, tmp_path, tokens_file
+):
+    rows = [[*start(n, 0, 1), text, "Mint"] for n, text in enumerate(("0,5", "1,500"), 1)]
+    path = web(tmp_path / f"export-token-{TOKEN}.csv", OF_A_TOKEN, *rows)
+    says = "a comma is before decimals in '0,5', and '1,500' would be read as of thousands"
+    with pytest.raises(IngestError, match=says):
+        take(data, path, options=SnapshotOptions(decimals=6))
+
+
+def test_a_count_of_pieces_has_commas_between_thousands_alone(data, tmp_path):
+    rows = [
+        [*start(n, 0, 1), wallet(3000), "N", "N", n, "ERC-1155", count]
+        for n, count in enumerate(("1,234,000", "1,5", "12,34", ",7"), 1)
+    ]
+    report = take(data, web(tmp_path / "nfts.csv", NFTS, *rows))
+    assert [(bad.row, bad.value) for bad in report.bad] == [(2, "1,5"), (3, "12,34"), (4, ",7")]
+    assert balances(data)[wallet(3000), wallet(1)] == 1_234_000
+
+
+def test_several_pieces_of_what_is_read_as_a_collection_are_said_until_a_file_says_what_it_is(
+    data, tmp_path
+):
+    names = [name for name in NFTS if name != "Type"]
+    path = web(tmp_path / "nfts.csv", names, [*start(1, 0, 1), wallet(3000), "N", "N", 7, 5])
+    report = take(data, path)
+    assert [line for line in report.lines() if "more than one" in line] == [
+        "  1 ERC721 transfer of more than one: counted as one; if its contract is an ERC1155, ingest a file with its "
+        "address and standard"
+    ]
+    assert balances(data)[wallet(3000), wallet(1)] == 1
+    said = tmp_path / "tokens.csv"
+    said.write_text(f"address,symbol,name,decimals,standard\n{wallet(3000)},N,N,,ERC1155\n")
+    take(data, said)
+    assert balances(data)[wallet(3000), wallet(1)] == 5
+
+
 @pytest.mark.slow
 def test_the_same_transfers_in_three_of_etherscans_forms_are_counted_once(data, tmp_path, log):
     made = [log(0, 1, 9 * 10**18, tx=5), log(0, 1, 9 * 10**18, tx=5), log(1, 2, 4)]

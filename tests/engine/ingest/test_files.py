@@ -74,6 +74,44 @@ def as_json(form, records):
 FORMS = ("lines", "lines.gz", "list", "indented list", "Etherscan", "Dune")
 
 
+@pytest.mark.parametrize(("value", "read"), [("1.2345678e+21", None), ("1e3", None), ("5.0", 5)])
+@pytest.mark.parametrize("form", ["{}", "[{}]"])
+def test_a_number_with_an_exponent_is_no_amount_in_a_line_nor_in_a_document_of_json(
+    data, tmp_path, log, form, value, read
+):
+    path = tmp_path / "t.json"
+    path.write_text(form.format(json.dumps(log(0, 1, "@")._asdict()).replace('"@"', value)))
+    if read is None:
+        with pytest.raises(IngestError, match="value is not a whole number from 0 to"):
+            take(data, path)
+    else:
+        take(data, path)
+        with Tables(data) as tables:
+            assert [row[-1] for row in tables.transfers()] == [read]
+
+
+@pytest.mark.parametrize("again", ["value", "VALUE"])
+def test_a_parquet_file_that_has_a_column_twice_is_refused_in_whatever_case(
+    data, tmp_path, log, again
+):
+    path = write_parquet(tmp_path / "t.parquet", [log(0, 1, 5)])
+    rows = pq.read_table(path)
+    pq.write_table(rows.append_column(again, pa.array(["7"])), path)
+    with pytest.raises(IngestError) as caught:
+        take(data, path)
+    says = f"columns 'value' and '{again}' could each be its value. Rename all but one."
+    assert str(caught.value) == f"{path}: {says}"
+
+
+def test_a_page_of_transfers_says_that_there_are_more_than_its_own(data, tmp_path, log):
+    path = tmp_path / "page.json"
+    path.write_text(json.dumps({"items": [log(0, 1, 5)._asdict()], "next_page_params": {"id": 1}}))
+    assert take(data, path).lines()[0] == (
+        f"{path}: token_transfers (ethereum-etl), 1 row, ethereum; 'next_page_params' says that there are more rows, "
+        "which are not here"
+    )
+
+
 @pytest.mark.parametrize("form", slow.but_the_first(FORMS, 2))
 def test_json_of_the_same_rows_makes_the_same_data(data, tmp_path, made, form):
     plain = write_csv(tmp_path / "a.csv", made)
@@ -434,13 +472,33 @@ def test_tokens_give_names_exactly_as_they_stand_on_chain(data, tmp_path):
         f"{wallet(3)},,,300,1e18,\n",
         encoding="utf-8",
     )
-    take(data, path)
+    report = take(data, path)
+    assert [line for line in report.lines() if "left out" in line] == [
+        "  2 values of tokens left out, which are no standards that nbext knows, no decimals from 0 to 255 or no "
+        "supplies below 2**256"
+    ]
     with Tables(data) as tables:
         found = [tables.contract(wallet(n)) for n in (1, 2, 3)]
     assert [(c["symbol"], c["name"], c["decimals"], c["total_supply"]) for c in found] == [
         ("NA", "<b>null</b>", 18, str(HUGE)),
         ('a,"b"', "🦄 _x_", None, None),
         (None, None, None, None),
+    ]
+
+
+def test_a_value_of_a_token_that_cannot_be_read_is_counted_and_its_others_are_taken(data, tmp_path):
+    path = tmp_path / "tokens.csv"
+    path.write_text(
+        "address,symbol,name,decimals,total_supply,standard\n"
+        f"{wallet(1)},A,A,18.5,{2**256},erc-20\n{wallet(2)},B,B,,0,ERC721A\n{wallet(3)},C,C,0,007,\n"
+    )
+    assert take(data, path).odd["unread"] == 3
+    with Tables(data) as tables:
+        found = [tables.contract(wallet(n)) for n in (1, 2, 3)]
+    assert [(c["standard"], c["decimals"], c["total_supply"]) for c in found] == [
+        ("ERC20", None, None),
+        (None, None, "0"),
+        (None, 0, "7"),
     ]
 
 

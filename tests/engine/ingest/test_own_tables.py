@@ -482,6 +482,10 @@ def test_what_a_map_cannot_give_is_said_with_what_does(data, tmp_path, ingest):
         ),
     }.items():
         assert ingest(path, "--map", f"{MAP[1]},{given}", *DAYS_FIRST) == (2, [message])
+    assert ingest(path, "--map", f"{MAP[1]},{MAP[1].partition('=')[0]}=hash") == (
+        2,
+        ["UsageError: --map: 'src' is given two names. Leave one of them out."],
+    )
     lacking = table(tmp_path / "lacking.csv", NAMES[:4], [row[:4] for row in ROWS])
     pairs = MAP[1].rpartition(",")[0]
     assert ingest(lacking, "--map", pairs, "--token", "UNI", *DAYS_FIRST) == (

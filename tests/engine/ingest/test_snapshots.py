@@ -87,6 +87,44 @@ def test_a_balance_that_cannot_be_exact_is_listed_with_its_row(data, tmp_path):
         assert tables.balances() == {(TOKEN, wallet(1)): 10**18}
 
 
+def test_a_comma_before_decimals_is_none_between_thousands_in_the_same_file(data, tmp_path):
+    path = holders(
+        tmp_path / "h.csv", (wallet(1), "0,500"), (wallet(2), "7"), header="address,balance"
+    )
+    report = take(data, path, options=options())
+    assert [(bad.row, bad.why, bad.value) for bad in report.bad] == [
+        (1, "balance is not a number", "0,500")
+    ]
+    for comma in ("0,500", "12,5", "1.234,5"):
+        path = holders(
+            tmp_path / "both.csv",
+            (wallet(1), comma),
+            (wallet(2), "1,500"),
+            header="address,balance",
+        )
+        with pytest.raises(IngestError) as caught:
+            take(data, path, options=options())
+        assert str(caught.value) == (
+            f"{path}: a comma is before decimals in '{comma}', and '1,500' would be read as of thousands. "
+            "Take the file as it was before a spreadsheet wrote it."
+        )
+
+
+def test_an_amount_that_a_spreadsheet_has_cut_to_six_digits_refuses_its_file(data, tmp_path):
+    # A smaller one is how Etherscan writes 123457 of the smallest unit.
+    path = holders(tmp_path / "h.csv", (wallet(1), "1.23457E-13"), header="address,balance")
+    take(data, path, options=options())
+    with Tables(data) as tables:
+        assert tables.balances() == {(TOKEN, wallet(1)): 123_457}
+    path = holders(tmp_path / "cut.csv", (wallet(1), "1.23457E+11"), header="address,balance")
+    with pytest.raises(IngestError) as caught:
+        take(data, path, options=options())
+    assert str(caught.value) == (
+        f"{path}: '1.23457E+11' has six digits and an exponent, as spreadsheets write amounts without all digits. "
+        "Take the file as it was before a spreadsheet wrote it."
+    )
+
+
 def test_raw_balances_are_taken_as_they_are(data, tmp_path):
     path = holders(tmp_path / "h.csv", (wallet(1), str(2**256 - 1)), header="address,balance")
     take(data, path, options=options(None, unit="raw"))
@@ -181,6 +219,11 @@ def page(path, **said):
         ({"links": {"prev": None, "next": "/holders?page=2"}}, "next"),
         ({"page": 1, "total_pages": 2}, "total_pages"),
         ({"total": "2"}, "total"),
+        ({"count": 2, "previous": None}, "count"),
+        ({"meta": {"pagination": {"page": 1, "total_pages": 7}}}, "total_pages"),  # JSON:API
+        ({"state": "QUERY_STATE_COMPLETED_PARTIAL"}, "state"),  # Dune
+        ({"errors": [{"message": "timeout"}]}, "errors"),  # GraphQL
+        ({"truncated": True}, "truncated"),
     ],
 )
 @pytest.mark.parametrize("wrapped", slow.but_the_first([True, False]))
@@ -196,7 +239,7 @@ def test_a_page_of_holders_is_refused_since_who_is_on_the_others_would_have_noth
         with pytest.raises(IngestError) as caught:
             take(data, *files, options=options(0))
         assert str(caught.value) == (
-            f"{part}: '{sign}' says that other pages have more of its holders, who would be taken to have nothing. "
+            f"{part}: '{sign}' says that it does not have all holders, and the others would be taken to have nothing. "
             "Write the rows of all pages to one file, as one JSON list."
         )
     assert not list(data.glob("generations/*"))
@@ -208,6 +251,7 @@ def test_a_page_of_holders_is_refused_since_who_is_on_the_others_would_have_noth
         {"page": 1, "page_size": 100, "cursor": None},
         {"page": 0, "cursor": "", "total": 1},
         {"pageKey": None, "next_page_params": None, "next": {}},
+        {"state": "QUERY_STATE_COMPLETED", "errors": [], "truncated": False, "count": 1},
         {
             "pagination": {"has_more": False, "page_number": 0, "page_size": 1, "total_count": 1},
             "next_update_at": "2026-01-01T00:00:00Z",

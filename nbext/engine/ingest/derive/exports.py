@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from nbext.engine.ingest.derive import facts, rows
-from nbext.engine.ingest.derive.snapshots import SnapshotOptions, Tokens, amount_of, named_token
+from nbext.engine.ingest.derive import facts, rows, snapshots
 from nbext.engine.ingest.reading import FileTable
 from nbext.engine.ingest.stage import Stage, name
 from nbext.engine.schema import sql_literal
@@ -18,7 +17,7 @@ from nbext.engine.schema import sql_literal
 _RESHAPED = ("ids", "counts", "token_id")
 
 
-def reshape(stage: Stage, file: FileTable, options: SnapshotOptions) -> None:
+def reshape(stage: Stage, file: FileTable, options: snapshots.SnapshotOptions) -> None:
     """Give each row of a transfers file its contract and one token id.
 
     Raises
@@ -38,10 +37,10 @@ def reshape(stage: Stage, file: FileTable, options: SnapshotOptions) -> None:
         _spell_values(stage, file)
 
 
-def _reshape(stage: Stage, file: FileTable, options: SnapshotOptions) -> None:
+def _reshape(stage: Stage, file: FileTable, options: snapshots.SnapshotOptions) -> None:
     columns, relation = {ours: file.text(ours) for ours in file.columns}, file.relation
     if not file.has("contract"):
-        found = named_token(stage, file, None, options, "facts")
+        found = snapshots.named_token(stage, file, None, options, "facts")
         if found is None:
             raise file.source.fault(
                 "which token are these transfers of? No column says it, nor does the "
@@ -56,7 +55,7 @@ def _reshape(stage: Stage, file: FileTable, options: SnapshotOptions) -> None:
         if file.has("token_id"):
             relation = _of_known_standards(stage, file, relation, standard)
     if file.has("count"):  # with separators, as people read it
-        columns["count"] = f"replace({columns['count']}, ',', '')"
+        columns["count"] = f"regexp_replace({columns['count']}, ',([0-9]{{3}})\\b', '\\1', 'g')"
     if file.has("token_id"):
         columns |= _by_standard({"value": file.text("value"), **columns})
     if file.has("ids"):
@@ -165,7 +164,7 @@ def _batches(stage: Stage, file: FileTable, relation: str, columns: Mapping[str,
         GROUP BY row, id))"""
 
 
-def spell_amounts(stage: Stage, file: FileTable, options: SnapshotOptions) -> None:
+def spell_amounts(stage: Stage, file: FileTable, options: snapshots.SnapshotOptions) -> None:
     """Write a file's amounts in the smallest unit of their tokens; those that are none go to ``bad``.
 
     Raises
@@ -175,7 +174,7 @@ def spell_amounts(stage: Stage, file: FileTable, options: SnapshotOptions) -> No
     """
     if not file.has("amount"):
         return
-    named = Tokens(stage, file, options)
+    named = snapshots.Tokens(stage, file, options)
     texts = ", ".join(f"{file.text(ours)} AS {name(ours)}" for ours in file.columns)
     plain = f"(SELECT row, {texts} FROM {file.relation})"
     stage.spell(
@@ -183,8 +182,9 @@ def spell_amounts(stage: Stage, file: FileTable, options: SnapshotOptions) -> No
         ("token", "written", "digits", "why"),
         f"SELECT DISTINCT lower(contract), amount FROM {plain} WHERE {facts.ADDRESS.format('contract')} "
         "AND amount IS NOT NULL ORDER BY ALL",
-        lambda token, text: (token, text, *amount_of(text, named.decimals(token))),
+        lambda token, text: (token, text, *snapshots.amount_of(text, named.decimals(token))),
     )
+    snapshots.check_written(stage, file)
     spelled = f"{plain} LEFT JOIN amounts ON token = lower(contract) AND written = amount"
     stage.run(
         f"INSERT INTO bad SELECT {file.number}, row, why, amount FROM {spelled} WHERE why IS NOT NULL"

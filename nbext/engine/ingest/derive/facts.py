@@ -9,13 +9,13 @@ from __future__ import annotations
 import pyarrow as pa
 
 from nbext.core.chains import chain_of
+from nbext.core.uint256 import MAX_UINT256
 from nbext.core.untrusted_text import visible
-from nbext.engine.ingest.files import short_path
 from nbext.engine.ingest.reading import FileTable
 from nbext.engine.ingest.stage import OF_A_FILE, Stage
 from nbext.engine.sample.known import KNOWN
 from nbext.engine.schema import CONTRACTS, SQL_TYPES, sql_literal
-from nbext.errors import IngestError, ValidationError
+from nbext.errors import ValidationError
 
 # First what an exporter read from the contracts and their logs, then curated lists, then what a row calls a token.
 SOURCES = ("contracts", "tokens", "transfers", "list", "tokentx", "known", "snapshot")
@@ -83,6 +83,15 @@ def take_table(stage: Stage, file: FileTable) -> None:
             {verified}, NULL, lower({_text(file, "deployer")}), {file.whole("deployed_block")},
             {_supply(file)}
         FROM {relation} WHERE {ADDRESS.format(address)}""")
+    read = {
+        "decimals": decimals(file),
+        "total_supply": _supply(file),
+        "standard": standard_of(file.text("standard")),
+    }
+    unread = " + ".join(
+        f"count(*) FILTER ({file.text(c)} <> '' AND {sql} IS NULL)" for c, sql in read.items()
+    )
+    stage.run(f"INSERT INTO odd SELECT {file.number}, 'unread', {unread} FROM {relation}")
 
 
 def _by_chain(stage: Stage, file: FileTable) -> str:
@@ -185,26 +194,21 @@ def check_decimals(stage: Stage, new: str = _NEW, which: str = "true") -> None:
     """
     if stage.previous is None:
         return
-    read = {
-        entry["source"]: entry["path"]
-        for entry in stage.files
-        if entry.get("options", {}).get("unit") != "raw"
-    }
-    found = stage.rows(
+    read = [
+        entry["source"] for entry in stage.files if entry.get("options", {}).get("unit") != "raw"
+    ]
+    for number, address, then, now in stage.rows(
         f"""
         SELECT number, address, f.decimals, now.decimals
         FROM (SELECT *, seq // {OF_A_FILE} AS number FROM out.ingest.facts WHERE source = 'snapshot') f
         JOIN (SELECT chain_id, address, k.decimals FROM {new}) now USING (chain_id, address)
         WHERE f.decimals <> now.decimals AND number IN (SELECT unnest(?)) AND {which} ORDER BY ALL LIMIT 1""",
-        [list(read)],
-    )
-    if found:
-        number, address, then, now = found[0]
-        raise IngestError(
-            f"{short_path(read[number])}: its amounts of {address} were read with {then} decimals, and would be wrong "
-            f"with {now}, which the token has from now on. Ingest the file again in the same run with --decimals "
-            f"{now}, or remove it first.",
-            path=read[number],
+        [read],
+    ):
+        raise stage.fault(
+            number,
+            f"its amounts of {address} were read with {then} decimals, and would be wrong with {now}, which the token "
+            f"has from now on. Ingest the file again in the same run with --decimals {now}, or remove it first.",
         )
 
 
@@ -234,11 +238,7 @@ def disagreements(stage: Stage) -> list[str]:
             other = next(one for one in others if one[0].lower() != used[0].lower())
             here, there = (
                 f"{visible(value, 40)} as in "
-                + (
-                    "the well-known tokens"
-                    if number == _WELL_KNOWN
-                    else short_path(stage.paths[number])
-                )
+                + ("the well-known tokens" if number == _WELL_KNOWN else stage.shown(number))
                 for value, number in (used, other)
             )
             found.append(f"{address}: {column} {here}, not {there}")
@@ -292,10 +292,15 @@ def decimals(file: FileTable) -> str:
 
 
 def _supply(file: FileTable) -> str:
-    digits = f"ltrim({file.text('total_supply')}, '0')"
+    digits = f"coalesce(nullif(ltrim({file.text('total_supply')}, '0'), ''), '0')"
+    return f"CASE WHEN {file.text('total_supply')} <> '' AND {is_uint256(digits)} THEN {digits} END"
+
+
+def is_uint256(digits: str) -> str:
+    """Return the SQL of whether a text is the decimal digits of a uint256."""
     return (
-        f"CASE WHEN regexp_full_match({file.text('total_supply')}, '0+') THEN '0' "
-        f"WHEN regexp_full_match({digits}, '[0-9]{{1,78}}') THEN {digits} END"
+        f"coalesce(regexp_full_match({digits}, '[0-9]{{1,78}}') "
+        f"AND (length({digits}) < 78 OR {digits} <= '{MAX_UINT256}'), false)"
     )
 
 

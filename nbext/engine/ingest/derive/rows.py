@@ -9,9 +9,9 @@ from __future__ import annotations
 from uuid import UUID
 
 from nbext.core.addresses import ZERO_ADDRESS
-from nbext.core.uint256 import LIMB_DIGITS, MAX_UINT256, uint256_of
+from nbext.core.uint256 import LIMB_DIGITS, uint256_of
 from nbext.core.untrusted_text import quoted
-from nbext.engine.ingest.derive.facts import ADDRESS
+from nbext.engine.ingest.derive.facts import ADDRESS, is_uint256
 from nbext.engine.ingest.reading import FileTable
 from nbext.engine.ingest.stage import Stage
 
@@ -74,12 +74,7 @@ REASONS = (
     ("contract IS NULL", "token address is not an address", "contract"),
     ("sender IS NULL", "sender is not an address", "sender"),
     ("recipient IS NULL", "recipient is not an address", "recipient"),
-    (
-        f"NOT coalesce(regexp_full_match(digits, '[0-9]{{1,78}}') AND "
-        f"(length(digits) < 78 OR digits <= '{MAX_UINT256}'), false)",
-        "value is not a whole number from 0 to 2**256-1",
-        "value",
-    ),
+    (f"NOT {is_uint256('digits')}", "value is not a whole number from 0 to 2**256-1", "value"),
     ("tx IS NULL OR low IS NULL", "transaction hash is not 0x and 64 hex digits", "tx"),
     ("coalesce(log_index, -1) < 0", "log index is not a whole number", "log_index"),
     (

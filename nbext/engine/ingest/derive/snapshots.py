@@ -14,18 +14,18 @@ from nbext.core.untrusted_text import quoted, visible
 from nbext.engine.ingest.derive import facts
 from nbext.engine.ingest.derive.duplicates import Conflict
 from nbext.engine.ingest.derive.rows import check_columns, limbs, refuse_all
-from nbext.engine.ingest.files import short_path
 from nbext.engine.ingest.reading import FileTable
 from nbext.engine.ingest.stage import Stage
 from nbext.engine.schema import FOREVER
-from nbext.errors import IngestError, ValidationError
+from nbext.errors import ValidationError
 
 _ADDRESS = re.compile(r"0x[0-9a-fA-F]{40}")
 # Exact digits only; 1E-18 is how exports write the smallest part of a token.
 _HEX = re.compile(r"0[xX][0-9a-fA-F]{1,64}\Z")
 _NUMBER = re.compile(r"[+-]?(\d{1,78}(\.\d{0,80})?|\.\d{1,80})([eE][+-]?\d{1,3})?\Z")
-# As explorers write amounts for people.
-_SEPARATED = re.compile(r"\d{1,3}(,\d{3})+(\.\d*)?\Z")
+# As explorers write amounts for people; and as spreadsheets do, with a comma before decimals, or without all digits.
+_SEPARATED = re.compile(r"[1-9]\d{0,2}(,\d{3})+(\.\d*)?")
+_OF_SPREADSHEETS = r"\d+(\.\d{3})*,\d+", r"\d\.\d{5}E\+\d\d"
 _LAST_BLOCK = FOREVER - 1
 _MOMENTS = {
     "block": "block number is not a whole number",
@@ -144,6 +144,7 @@ def take_snapshot(stage: Stage, file: FileTable, options: SnapshotOptions) -> No
         f"SELECT {written} FROM {file.relation} GROUP BY ALL ORDER BY min(row)",
         read,
     )
+    check_written(stage, file)
     same = " AND ".join(f"a.{column} IS NOT DISTINCT FROM h.{column}" for column in columns)
     is_address = "coalesce(regexp_full_match(address, '0x[0-9a-fA-F]{40}'), false)"
     bad_time = f"coalesce(moment NOT BETWEEN 0 AND {_LAST_BLOCK}, true)" if made.column else "false"
@@ -334,11 +335,10 @@ def place_snapshots(stage: Stage) -> Conflict | None:
         "GROUP BY chain_id, contract, block, seconds HAVING count(*) > 1 ORDER BY 2, 1 LIMIT 1",
         [stage.first],
     ):
-        path, other = (short_path(stage.paths[one]) for one in (source, part))
-        raise IngestError(
-            f"{path}: its holders of {contract} are of the same moment as those of {other}, and would take their "
+        raise stage.fault(
+            source,
+            f"its holders of {contract} are of the same moment as those of {stage.shown(part)}, and would take their "
             "place. Write the parts of one snapshot to one file, and ingest two snapshots one after the other.",
-            path=stage.paths[source],
         )
     source = stage.value(
         "SELECT source FROM placed WHERE lost ORDER BY source < ?, source LIMIT 1", [stage.first]
@@ -346,15 +346,14 @@ def place_snapshots(stage: Stage) -> Conflict | None:
     stage.drop("made")
     if source is None:
         return None
-    path = stage.paths[source]
     why = (
-        f"{short_path(path)}: blocks of the data around this snapshot's time have no time, so its block "
-        "is unknown. Give it with --block N, or ingest a blocks file."
+        "blocks of the data around this snapshot's time have no time, so its block is unknown. Give it with --block N, "
+        "or ingest a blocks file."
         if source >= stage.first
-        else f"{short_path(path)} is a snapshot of a time, and blocks around it would have no time, so its block would "
-        "be unknown. Ingest a blocks file first, or ingest the snapshot again with --block N, or remove it."
+        else "it is a snapshot of a time, and blocks around it would have no time, so its block would be unknown. "
+        "Ingest a blocks file first, or ingest the snapshot again with --block N, or remove it."
     )
-    return IngestError(why, path=path), source
+    return stage.fault(source, why), source
 
 
 def _word(file: FileTable, symbol: str | None) -> str:
@@ -470,9 +469,28 @@ def _digits(
     return (None if digits == "0" and not by_id else digits), None
 
 
+def check_written(stage: Stage, file: FileTable) -> None:
+    """Refuse a file whose ``amounts`` a spreadsheet has written: some would be read as what they are not."""
+    separated, comma, cut = (
+        f"regexp_full_match(written, '{pattern}')"
+        for pattern in (_SEPARATED.pattern, *_OF_SPREADSHEETS)
+    )
+    between, before, dropped = stage.rows(
+        f"SELECT min(written) FILTER ({separated}), min(written) FILTER ({comma} AND NOT {separated}), "
+        f"min(written) FILTER ({cut}) FROM amounts"
+    )[0]
+    if between and before:
+        why = f"a comma is before decimals in {quoted(before)}, and {quoted(between)} would be read as of thousands."
+    elif dropped:
+        why = f"{quoted(dropped)} has six digits and an exponent, as spreadsheets write amounts without all digits."
+    else:
+        return
+    raise file.source.fault(f"{why} Take the file as it was before a spreadsheet wrote it.")
+
+
 def amount_of(text: str, decimals: int) -> tuple[str | None, str | None]:
     """Return an amount in a token's unit as digits of its smallest unit, or what is wrong with it."""
-    number = text.replace(",", "") if _SEPARATED.match(text) else text
+    number = text.replace(",", "") if _SEPARATED.fullmatch(text) else text
     if not _NUMBER.match(number):
         return None, "is not a number"
     try:
