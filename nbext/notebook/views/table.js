@@ -39,8 +39,8 @@ export class Table {
     this.found = source.total;
     this.spot = { row: -1, column: 0 };
     this.turn = 0;
-    this.first = -1; // the first row that is drawn
-    this.drawn = "";
+    this.first = 0; // the first row that is drawn
+    this.drawn = ""; // and all that is, or nothing where it must be drawn anew
     this.near = this.rowsNear(0, 0);
     this.heads = source.columns.map((_, at) => this.head(at));
     this.status = h("span", { role: "status", class: "nbt-where" });
@@ -143,7 +143,7 @@ export class Table {
     put(this.grid, "aria-colcount", this.shown.length);
     this.spot.column = Math.min(this.spot.column, this.shown.length - 1);
     this.all.disabled = this.shown.length === this.source.columns.length && !this.pinned;
-    this.first = -1;
+    this.drawn = "";
     this.draw();
     this.mark(false);
   }
@@ -184,7 +184,7 @@ export class Table {
     }
     this.body.style.height = `${this.height}px`;
     this.body.classList.toggle("nbt-empty", !found);
-    this.first = -1;
+    this.drawn = "";
     this.draw();
     this.mark(false);
   }
@@ -243,7 +243,7 @@ export class Table {
       return place < this.pinned || (left + width > scrollLeft && left < scrollLeft + (clientWidth || 900));
     });
     const key = `${first}/${inSight}/${rows}`;
-    if (key === this.drawn && this.first === first) return;
+    if (key === this.drawn) return;
     Object.assign(this, { first, drawn: key });
     this.fill(this.line, inSight, (at) => this.heads[at].el);
     this.sumUp(inSight);
@@ -345,10 +345,9 @@ export class Table {
 
   typed() {
     const at = this.shown[this.spot.column];
-    const { kind } = this.source.columns[at];
     const [low, high] = [this.min.value.trim(), this.max.value.trim()];
-    const bounded = kind === "number" || kind === "time";
     const bounds = { ...(low && { min: low }), ...(high && { max: high }) };
+    const bounded = !this.max.hidden; // of a text there is one field
     if (low || (bounded && high)) this.asked.filters[at] = bounded ? bounds : { text: low };
     else delete this.asked.filters[at];
     this.renew();
@@ -449,7 +448,7 @@ export class Table {
         this.grid.scrollLeft = left + width - this.grid.clientWidth;
     }
     const shown = this.rows - 4;
-    const first = Math.max(0, this.first);
+    const { first } = this;
     const wanted = row < 0 ? first : row < first + 1 ? row : row > first + shown ? row - shown : first;
     if (wanted !== first) this.grid.scrollTop = wanted * this.step;
     await this.draw();
