@@ -18,7 +18,7 @@ import contextlib
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from itertools import accumulate
 from typing import Any
 
@@ -271,7 +271,7 @@ def _digits(value: Any) -> bool:
 def _exact_as_float(value: Any) -> bool:
     try:
         return bool(Decimal(repr(float(value))) == value)
-    except (OverflowError, InvalidOperation):
+    except OverflowError:
         return False
 
 

@@ -196,7 +196,10 @@ class FileTable:
             return f"floor(epoch(try_strptime({sql}, {sql_literal(self.date_format)})))::BIGINT"
         part = f"TRY_CAST(regexp_extract({sql}, '^([0-9]+)[.][0-9]+\\z', 1) AS BIGINT)"
         # A cast to TIMESTAMP would drop an offset, and EST or PM, without a word.
-        moment = f"floor(epoch(TRY_CAST({sql} AS TIMESTAMPTZ)))::BIGINT"
+        # Of short names few mean one zone: BST would be taken for Bangladesh's, and PST in summer for PDT.
+        zone = f"upper(regexp_extract({sql}, '[0-9 ]([A-Za-z]+)\\z', 1))"
+        one = f"CASE WHEN {zone} IN ('', 'Z', 'UTC', 'GMT', 'EST') THEN {sql} END"
+        moment = f"floor(epoch(TRY_CAST({one} AS TIMESTAMPTZ)))::BIGINT"
         return f"coalesce({self.whole(column)}, {part}, {moment})"
 
 
