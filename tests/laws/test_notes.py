@@ -78,6 +78,10 @@ NOTES: dict[str, str | tuple[str, str]] = {
     "client/decode.py:of_ours": ("No hit for", "notebook/run/test_settings.py"),
     "client/lookups.py:metadata": ("is not a whole number", "client/remote/test_silent.py"),
     "client/lookups.py:search": ("The service sent", "client/remote/test_never_a_part.py"),
+    "client/segment_run.py:_describe": (
+        "What the service says of the segment could not be read",
+        "client/remote/test_silent.py",
+    ),
     "client/segment_run.py:_provenance": (
         "were stored before the data changed",
         "notebook/test_new_data.py",
