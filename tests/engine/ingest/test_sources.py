@@ -710,7 +710,7 @@ def test_a_stored_snapshot_of_a_time_is_never_placed_by_guess(data, tmp_path, lo
     with pytest.raises(IngestError) as caught:
         remove("blocks.csv", data) if came == "times are removed" else take(data, untimed)
     assert str(caught.value) == (
-        f"{path} is a snapshot of a time, and blocks around it would have no time, so its block would be "
+        f"{path}: it is a snapshot of a time, and blocks around it would have no time, so its block would be "
         "unknown. Ingest a blocks file first, or ingest the snapshot again with --block N, or remove it."
     )
     assert everything(data) == before

@@ -477,7 +477,7 @@ def check_written(stage: Stage, file: FileTable) -> None:
     )
     between, before, dropped = stage.rows(
         f"SELECT min(written) FILTER ({separated}), min(written) FILTER ({comma} AND NOT {separated}), "
-        f"min(written) FILTER ({cut}) FROM amounts"
+        f"min(written) FILTER ({cut} AND why IS NULL) FROM amounts"
     )[0]
     if between and before:
         why = f"a comma is before decimals in {quoted(before)}, and {quoted(between)} would be read as of thousands."
