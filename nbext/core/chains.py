@@ -82,7 +82,7 @@ def chain_of(given: object, pointer: str = "chain") -> Chain:
         raise ValidationError.of(
             pointer,
             "chain",
-            f"Unknown chain {shown(given)}.{did_you_mean(text, _by_alias())} "
+            f"Unknown chain{'' if text else ':'} {shown(given)}.{did_you_mean(text, _by_alias())} "
             f"Allowed: {', '.join(chain_names())}, or a chain id such as 137 or eip155:137.",
         )
     return chain

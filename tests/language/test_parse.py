@@ -455,7 +455,7 @@ EACH = [
         token(chain=[]),
         "/token/chain",
         "chain",
-        f"Unknown chain a list. Allowed: {', '.join(chain_names())}, or a chain id such as 137 or eip155:137.",
+        f"Unknown chain: a list. Allowed: {', '.join(chain_names())}, or a chain id such as 137 or eip155:137.",
     ),
     (
         {"segment": {"id": "a/b"}},

@@ -14,8 +14,6 @@ from decimal import Decimal
 from functools import partial
 from typing import Any
 
-from requests.utils import parse_header_links
-
 from nbext.client.decode import State
 from nbext.client.remote.field_names import (
     ECHOES,
@@ -44,6 +42,7 @@ from nbext.client.remote.field_names import (
 from nbext.core.untrusted_text import quoted, shown
 from nbext.http.errors import one_line
 
+_LINK = re.compile(r"<([^<>]{1,8000})>((?:\s*;\s*[\w*-]+\s*(?:=\s*(?:\"[^\"]*\"|[^\s;,\"]+))?)*)")
 # Numbers in a text, whatever is between their thousands; one of which only the first digits are there; and what says
 # that there may be more: "10+", or any relation but that both are equal.
 _NUMBERS = re.compile(
@@ -353,11 +352,13 @@ def _total(value: Any) -> tuple[str, int | None]:
 
 def _links_of(header: str) -> dict[str, str]:
     """Return the addresses of a Link header (RFC 8288) by relation: several links, their parameters in any order."""
-    links = (
-        {name.lower(): text for name, text in one.items()}
-        for one in parse_header_links(header[:100_000])
-    )
-    return {name: link["url"] for link in links for name in link.get("rel", "").lower().split()}
+    # Those of `requests` end at a semicolon in the address, and at a parameter without a value or with = in it.
+    found = dict[str, str]()
+    for target, parameters in _LINK.findall(header[:100_000]):
+        for rel in re.findall(r'(?i);\s*rel\s*=\s*"?([^";]*)', parameters)[:1]:
+            for name in rel.lower().split():
+                found.setdefault(name, target)
+    return found
 
 
 def value_shown(value: Any) -> str:

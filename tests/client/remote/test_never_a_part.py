@@ -198,6 +198,12 @@ COMPLETE: dict[str, Style] = {
         lambda rows, _url: {"data": rows}, Link='</a,b>; title="x, y"; rel="prev", <{}>; rel=next'
     ),
     "Link header, two relations": link(lambda rows, _url: rows, Link='<{}>; rel="last next"'),
+    "Link header, a relation behind other parameters": link(
+        lambda rows, _url: rows, Link='<{}>; crossorigin; title="a=b; c"; rel="next"'
+    ),
+    "Link header, a semicolon in the address": link(
+        lambda rows, _url: rows, "?v=1;2&at={}", Link='<{}>; rel="next"'
+    ),
     "Link header, other case": link(lambda rows, _url: rows, link='<{}>;REL="Next"'),
     "x-dune-next-uri": link(
         lambda rows, _url: {"result": {"rows": rows}}, **{"x-dune-next-uri": "{}"}
